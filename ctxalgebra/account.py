@@ -1,0 +1,211 @@
+"""What requests cost, and what would become of them: breaks, account, dry_run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from attrs import evolve, frozen
+
+from ctxalgebra.model.entries import Entry, Reply, Sent, UsageReport
+from ctxalgebra.model.head import Usage
+from ctxalgebra.model.session import Fold, Node, Session, fold
+from ctxalgebra.model.view import Break, Measure, View, step
+from ctxalgebra.tokens import chars4
+
+__all__ = ["Account", "DryRun", "PricedBreak", "account", "breaks", "dry_run"]
+
+
+@frozen
+class PricedBreak:
+    """Price a break: `rebilled` tokens were in the request before and are sent anew."""
+
+    sent: int
+    at: int
+    why: str
+    by: tuple[int, ...]
+    rebilled: int
+
+
+@frozen
+class Account:
+    """Sum up requests, in measured tokens and in what providers reported.
+
+    `input = shared + rebilled + fresh` always holds.
+
+    Args:
+        requests, completed: how many were sent, and how many came to a completed reply.
+        input: measured tokens of all requests.
+        shared: of these, the prefix that each request has in common with the one before it.
+        rebilled: what both requests hold, behind the break that parts them.
+        fresh: what the earlier request did not hold.
+        breaks: each break with its price, oldest first.
+        usage: the sum of what providers reported, each request once.
+    """
+
+    requests: int = 0
+    completed: int = 0
+    input: int = 0
+    shared: int = 0
+    rebilled: int = 0
+    fresh: int = 0
+    breaks: tuple[PricedBreak, ...] = ()
+    usage: Usage = Usage()
+
+
+def _split(view: View, measure: Measure) -> tuple[int, int, int]:
+    """Split the tokens of the request sent at this view into shared, rebilled and fresh."""
+    head = measure(view.head)
+    slots, end, sent = view.slots, view.end, view.sent
+    total = head + slots.total(measure, end)
+    if sent is None or sent.before < 0:
+        return 0, 0, total
+    shared = head + slots.total(measure, sent.shared) if sent.shared >= 0 else 0
+    rebilled = 0
+    if view.broke is not None:
+        rebilled = head if sent.shared < 0 else 0
+        for index in range(max(sent.shared, 0), end):
+            if slots.numbers[index] < sent.before:
+                rebilled += measure(slots.messages[index])
+    return shared, rebilled, total - shared - rebilled
+
+
+def _plus(a: Usage, b: Usage, sign: int = 1) -> Usage:
+    return Usage(
+        a.input + sign * b.input,
+        a.output + sign * b.output,
+        a.cache_read + sign * b.cache_read,
+        a.cache_write + sign * b.cache_write,
+    )
+
+
+def _reported(node: Node, sent: int) -> Usage | None:
+    """Find what was reported for a request before `node`; the latest report holds."""
+    earlier = node.previous
+    while earlier is not None and earlier.number > sent:
+        entry = earlier.entry
+        if type(entry) is UsageReport and entry.sent == sent:
+            return entry.usage
+        if type(entry) is Reply:
+            request = earlier.parent
+            while request is not None and type(request.entry) is not Sent:
+                request = request.parent
+            if request is not None and request.number == sent:
+                return entry.usage
+        earlier = earlier.previous
+    return None
+
+
+@lru_cache(maxsize=64)
+def _accounts(measure: Measure) -> Fold[Account]:
+    def step_account(known: Account, node: Node, view: View) -> Account:
+        entry = node.entry
+        if type(entry) is Sent:
+            shared, rebilled, fresh = _split(view, measure)
+            broken = known.breaks
+            if (broke := view.broke) is not None:
+                broken += (PricedBreak(broke.sent, broke.at, broke.why, broke.by, rebilled),)
+            return Account(
+                known.requests + 1,
+                known.completed,
+                known.input + shared + rebilled + fresh,
+                known.shared + shared,
+                known.rebilled + rebilled,
+                known.fresh + fresh,
+                broken,
+                known.usage,
+            )
+        if type(entry) is Reply:
+            usage = known.usage if entry.usage is None else _plus(known.usage, entry.usage)
+            return Account(
+                known.requests,
+                known.completed + (entry.outcome == "completed"),
+                known.input,
+                known.shared,
+                known.rebilled,
+                known.fresh,
+                known.breaks,
+                usage,
+            )
+        if type(entry) is UsageReport:
+            usage = _plus(known.usage, entry.usage)
+            earlier = _reported(node, entry.sent)
+            return evolve(known, usage=usage if earlier is None else _plus(usage, earlier, -1))
+        return known
+
+    return Fold("account", Account(), step_account, along="log")
+
+
+def account(session: Session, *, measure: Measure = chars4) -> Account:
+    """Sum up every request of the journal, on all branches.
+
+    Each request is compared with the one before it on its own path. Reads `Sent`, `Reply` and
+    `UsageReport` entries; a late report replaces what its reply said.
+
+    >>> from ctxalgebra import Session, assistant, record, reply, send, user
+    >>> session, _ = send(record(Session(), user("12345678")))
+    >>> session, _ = send(record(reply(session, "failed"), user("again")))
+    >>> (a := account(session)).input == a.shared + a.rebilled + a.fresh
+    True
+    >>> (a.requests, a.input, a.shared)
+    (2, 6, 2)
+    """
+    return fold(session, _accounts(measure))
+
+
+_BREAKS: Fold[tuple[Break, ...]] = Fold(
+    "breaks",
+    (),
+    lambda known, node, view: (
+        (*known, view.broke) if type(node.entry) is Sent and view.broke is not None else known
+    ),
+)
+
+
+def breaks(session: Session) -> tuple[Break, ...]:
+    """List where requests on this path stopped extending the one before them, and why.
+
+    Two breaks before one request are one, at the lower position. A change that was taken back
+    before a request left is none.
+    """
+    return fold(session, _BREAKS)
+
+
+@frozen
+class DryRun:
+    """Tell what a stage would do.
+
+    Args:
+        entries: what it would record.
+        broke: the break of the next request, None when that would extend the last one; pending
+            breaks that the session holds already are part of it.
+        rebilled: the price of that break in measured tokens.
+        input: measured tokens of the next request.
+    """
+
+    entries: tuple[Entry, ...]
+    broke: Break | None
+    rebilled: int
+    input: int
+
+
+def dry_run(
+    stage: Callable[[Session], Session], session: Session, *, measure: Measure = chars4
+) -> DryRun:
+    """Ask a stage what it would record, what would break and what that costs; record nothing.
+
+    Raises: what the stage raises.
+
+    >>> from ctxalgebra import Session, pipeline, record, user
+    >>> dry_run(pipeline(), record(Session(), user("12345678")))
+    DryRun(entries=(), broke=None, rebilled=0, input=2)
+    """
+    trial = stage(Session(session.leaf, session.last, session.view, dict(session.folds)))
+    entries: list[Entry] = []
+    node = trial.last
+    while node is not None and node.number >= len(session):
+        entries.append(node.entry)
+        node = node.previous
+    view = step(trial.view, len(trial), Sent())
+    shared, rebilled, fresh = _split(view, measure)
+    return DryRun(tuple(reversed(entries)), view.broke, rebilled, shared + rebilled + fresh)

@@ -1,0 +1,182 @@
+"""Effects as data: stages record asks, the caller's adapter performs them, answers are entries.
+
+Clock, ids, files, screen and network stay in the adapter. Failure and lateness are values of
+an answer. A stage is level-triggered: called again, it applies the answer that is there, or does
+nothing; an unanswered ask never holds up a request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from attrs import frozen
+
+from ctxalgebra.model.entries import Answer, Ask
+from ctxalgebra.model.gate import record
+from ctxalgebra.model.session import Fold, Node, Session, fold
+from ctxalgebra.model.view import View
+from ctxalgebra.transforms.pipeline import Stage
+
+__all__ = [
+    "AsyncEffects",
+    "Effects",
+    "Pending",
+    "RecordedEffects",
+    "adrive",
+    "answer_to",
+    "ask",
+    "drive",
+    "pending",
+]
+
+
+ROUNDS = 16
+"""How often `drive` settles at most; a stage that asks something new each time is cut off."""
+
+
+@frozen
+class Pending:
+    """An ask without an answer: its entry number and the question."""
+
+    number: int
+    ask: Ask
+
+
+class Effects(Protocol):
+    """Performs asks: the one place where the outside world is touched.
+
+    Gets all pending asks at once, so that it may run them side by side, and gives answers
+    in any order; an ask that it leaves out stays pending. Keeps each `ask.deadline`.
+    """
+
+    def __call__(self, asks: tuple[Pending, ...], /) -> tuple[Answer, ...]:
+        """Perform the asks."""
+        ...
+
+
+class AsyncEffects(Protocol):
+    """Performs asks like `Effects`, awaited."""
+
+    async def __call__(self, asks: tuple[Pending, ...], /) -> tuple[Answer, ...]:
+        """Perform the asks."""
+        ...
+
+
+_Asks = tuple[dict[str, int], dict[int, Answer]]
+
+
+def _index(known: _Asks, node: Node, _: View) -> _Asks:
+    entry = node.entry
+    if type(entry) is Ask:
+        return {**known[0], entry.key: node.number}, known[1]
+    if type(entry) is Answer:
+        return known[0], {**known[1], entry.ask: entry}
+    return known
+
+
+_ASKS: Fold[_Asks] = Fold("asks", ({}, {}), _index)
+
+
+def ask(session: Session, question: Ask) -> Session:
+    """Record an ask, once per key: the same object when the key was asked on this path before.
+
+    >>> from ctxalgebra import Ask, Session
+    >>> session = ask(Session(), Ask("digest:1", "digest", "..."))
+    >>> ask(session, Ask("digest:1", "digest", "...")) is session
+    True
+    """
+    return session if question.key in fold(session, _ASKS)[0] else record(session, question)
+
+
+def answer_to(session: Session, key: str) -> Answer | None:
+    """Give the answer to the ask with this key on this path; None while there is none."""
+    numbers, answers = fold(session, _ASKS)
+    return answers.get(numbers.get(key, -1))
+
+
+def pending(session: Session) -> tuple[Pending, ...]:
+    """List the asks of this path that have no answer yet, oldest first.
+
+    >>> from ctxalgebra import Ask, Session, record
+    >>> [p.ask.key for p in pending(record(Session(), Ask("a", "digest", "...")))]
+    ['a']
+    """
+    return tuple(Pending(number, question) for number, question in session.view.pending)
+
+
+def drive(session: Session, stage: Stage, effects: Effects) -> Session:
+    """Settle a session, perform what its stages ask, and settle again until nothing is asked.
+
+    Ends when no ask is new, after 16 rounds at the latest: an ask that the adapter leaves out
+    stays pending and holds up nothing. When the adapter raises, its asks are answered `failed`
+    with the name of the exception.
+
+    Raises: what the stage or the gate raises; the session passed in is still the last legal one.
+
+    >>> from ctxalgebra import Answer, Ask, Session, answer_to
+    >>> stage = lambda session: ask(session, Ask("a", "echo", "hi"))
+    >>> effects = lambda asks: tuple(Answer(p.number, "answered", p.ask.question) for p in asks)
+    >>> answer_to(drive(Session(), stage, effects), "a").value
+    'hi'
+    """
+    tried: set[int] = set()
+    for _ in range(ROUNDS):
+        session = stage(session)
+        asks = _untried(session, tried)
+        if not asks:
+            break
+        try:
+            answers = effects(asks)
+        except Exception as error:  # noqa: BLE001 - failure is a value of an answer
+            answers = _failed(asks, error)
+        session = record(session, *answers)
+    return session
+
+
+async def adrive(session: Session, stage: Stage, effects: AsyncEffects) -> Session:
+    """Do what `drive` does with an asynchronous adapter."""
+    tried: set[int] = set()
+    for _ in range(ROUNDS):
+        session = stage(session)
+        asks = _untried(session, tried)
+        if not asks:
+            break
+        try:
+            answers = await effects(asks)
+        except Exception as error:  # noqa: BLE001 - failure is a value of an answer
+            answers = _failed(asks, error)
+        session = record(session, *answers)
+    return session
+
+
+def _untried(session: Session, tried: set[int]) -> tuple[Pending, ...]:
+    asks = tuple(p for p in pending(session) if p.number not in tried)
+    tried.update(p.number for p in asks)
+    return asks
+
+
+def _failed(asks: tuple[Pending, ...], error: Exception) -> tuple[Answer, ...]:
+    return tuple(Answer(p.number, "failed", type(error).__name__) for p in asks)
+
+
+@frozen
+class RecordedEffects:
+    """Answer asks from a table of recorded answers, by key; unknown keys fail. For tests and replays.
+
+    >>> from ctxalgebra import Ask, Session, record
+    >>> session = record(Session(), Ask("a", "digest", "..."))
+    >>> RecordedEffects({"a": "short"})(pending(session))
+    (Answer(ask=0, outcome='answered', value='short'),)
+    """
+
+    answers: Mapping[str, str]
+
+    def __call__(self, asks: tuple[Pending, ...], /) -> tuple[Answer, ...]:
+        """Look the answers up."""
+        return tuple(
+            Answer(p.number, "answered", self.answers[p.ask.key])
+            if p.ask.key in self.answers
+            else Answer(p.number, "failed", "no recorded answer")
+            for p in asks
+        )

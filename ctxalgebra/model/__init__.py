@@ -1,0 +1,1 @@
+"""The nouns: parts, messages, head, entries, view, session, and the gate."""

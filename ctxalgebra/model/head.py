@@ -1,0 +1,101 @@
+"""The head: everything of a request that stands before its messages, and usage reports."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from attrs import field, frozen
+
+from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.model.parts import check_text
+
+__all__ = ["Binding", "Head", "Route", "Tool", "Usage"]
+
+Binding = Literal["none", "prefix", "leading"]
+
+
+@frozen
+class Route:
+    """Say where requests go; any difference here is another cache.
+
+    Args:
+        provider, model: names as the provider writes them.
+        parameters: further parameters that key the cache (name, JSON text), sorted by the caller.
+        binding: what an edit does to thinking behind it: `none` (nothing), `prefix` (it becomes
+            invalid, rules T1 to T5), `leading` (as `prefix`, and an open tool loop must begin
+            with its thinking, rule V-A7).
+    """
+
+    provider: str = ""
+    model: str = ""
+    parameters: tuple[tuple[str, str], ...] = ()
+    binding: Binding = "prefix"
+
+    def __attrs_post_init__(self) -> None:
+        check_text(self.provider, "provider")
+        check_text(self.model, "model")
+        if self.binding not in ("none", "prefix", "leading"):
+            raise InvalidArgument("invalid-argument", "unknown binding", field="binding")
+
+
+@frozen
+class Tool:
+    """Describe a tool: `schema` is its JSON Schema as text, byte for byte as it is sent."""
+
+    name: str
+    description: str = ""
+    schema: str = "{}"
+
+    def __attrs_post_init__(self) -> None:
+        for name in ("name", "description", "schema"):
+            check_text(getattr(self, name), name)
+
+
+@frozen
+class Head:
+    """State route, system text and tools from here on.
+
+    An event: recorded in a journal it holds until the next one. When something was sent before
+    and the head differs, it is a break at the head.
+
+    >>> Head(system="Be brief.").tools
+    ()
+    """
+
+    kind: ClassVar[str] = "head"
+    route: Route = Route()
+    system: str = ""
+    tools: tuple[Tool, ...] = ()
+    characters: int = field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        check_text(self.system, "system")
+        size = len(self.system) + sum(
+            len(t.name) + len(t.description) + len(t.schema) for t in self.tools
+        )
+        object.__setattr__(self, "characters", size)
+
+
+@frozen
+class Usage:
+    """Report what a request cost, in tokens, normalised.
+
+    Args:
+        input: all input tokens, those read from and written to the cache included (providers
+            differ: Anthropic and Bedrock exclude them, rule C9).
+        output: tokens of the reply.
+        cache_read, cache_write: parts of `input`.
+    """
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        for name in ("input", "output", "cache_read", "cache_write"):
+            value = getattr(self, name)
+            if type(value) is not int:
+                raise InvalidArgument("wrong-type", "expected an integer", field=name)
+            if value < 0:
+                raise InvalidArgument("invalid-argument", "tokens can't be negative", field=name)

@@ -1,0 +1,243 @@
+"""Messages and their parts: immutable values, checked when they are made."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, get_args
+
+from attrs import field, frozen
+
+from ctxalgebra.errors import InvalidArgument
+
+__all__ = [
+    "Image",
+    "Message",
+    "Opaque",
+    "Part",
+    "Role",
+    "Text",
+    "Thinking",
+    "ToolCall",
+    "assistant",
+    "check_text",
+    "system",
+    "tool_result",
+    "user",
+]
+
+Role = Literal["user", "assistant", "tool", "system"]
+
+
+def check_text(value: object, where: str) -> None:
+    """Refuse what is not a string of Unicode scalar values.
+
+    Raises:
+        InvalidArgument: `wrong-type`, `lone-surrogate`; `field` is `where`.
+    """
+    if not isinstance(value, str):
+        raise InvalidArgument(
+            "wrong-type", f"expected a text, got {type(value).__name__}", field=where
+        )
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            raise InvalidArgument("lone-surrogate", field=where) from None
+
+
+@frozen
+class Text:
+    """Show a text (Unicode code points).
+
+    >>> Text("hi").text
+    'hi'
+    """
+
+    kind: ClassVar[str] = "text"
+    text: str
+
+    def __attrs_post_init__(self) -> None:
+        check_text(self.text, "text")
+
+
+@frozen
+class Thinking:
+    """Carry a model's reasoning as the provider gave it.
+
+    Args:
+        text: the reasoning, possibly empty, or the provider's ciphertext when `redacted`.
+        signature: the provider's proof; bound to everything before it (provider rules T1 to T5).
+        redacted: the provider keeps the text to itself.
+    """
+
+    kind: ClassVar[str] = "thinking"
+    text: str
+    signature: str = ""
+    redacted: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        check_text(self.text, "text")
+        check_text(self.signature, "signature")
+
+
+@frozen
+class Image:
+    """Show an image: `data` is base64 or a URL, `media_type` as in `image/png`."""
+
+    kind: ClassVar[str] = "image"
+    data: str
+    media_type: str
+
+    def __attrs_post_init__(self) -> None:
+        check_text(self.data, "data")
+        check_text(self.media_type, "media_type")
+
+
+@frozen
+class ToolCall:
+    r"""Call a tool.
+
+    Args:
+        id: pairs the call with its result.
+        name: the tool's name.
+        arguments: the model's JSON text, byte for byte. Re-serialising would reorder keys and
+            break the cached prefix.
+        signature: the provider's proof on this part (Gemini, rule V-G4); such a call is never
+            rewritten.
+    """
+
+    kind: ClassVar[str] = "tool-call"
+    id: str
+    name: str
+    arguments: str = "{}"
+    signature: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        check_text(self.id, "id")
+        check_text(self.name, "name")
+        check_text(self.arguments, "arguments")
+        check_text(self.signature, "signature")
+
+
+@frozen
+class Opaque:
+    """Carry a part that this library does not read: its provider `type` and its JSON text."""
+
+    kind: ClassVar[str] = "opaque"
+    type: str
+    data: str
+
+    def __attrs_post_init__(self) -> None:
+        check_text(self.type, "type")
+        check_text(self.data, "data")
+
+
+Part = Text | Thinking | Image | ToolCall | Opaque
+
+_ROLES = frozenset(get_args(Role))
+_PARTS = frozenset(get_args(Part))
+
+
+@frozen
+class Message:
+    """One element of the message array.
+
+    Args:
+        role: `user`, `assistant`, `tool` (one result) or `system` (mid-conversation instruction).
+        parts: what it shows, in order. A plain string stands for one `Text`.
+        call: the id of the call that a `tool` message answers; empty for other roles.
+        name: the tool's name on a `tool` message, when known.
+        error: the tool failed.
+        id: the address that the host gave the message; empty when it has none.
+        origin: the wire text that a codec read this message from, verbatim, so that what we do
+            not read survives. Empty for messages made here.
+
+    Raises:
+        InvalidArgument: `wrong-type`, `wrong-role`, `lone-surrogate`, with `field`.
+
+    >>> Message("user", "hi").parts
+    (Text(text='hi'),)
+    """
+
+    kind: ClassVar[str] = "message"
+    role: Role
+    parts: tuple[Part, ...] = field(
+        converter=lambda value: (Text(value),) if isinstance(value, str) else value
+    )
+    call: str = ""
+    name: str = ""
+    error: bool = False
+    id: str = ""
+    origin: str = field(default="", repr=False)
+    calls: tuple[ToolCall, ...] = field(init=False, eq=False, repr=False)
+    thinks: bool = field(init=False, eq=False, repr=False)
+    empty: bool = field(init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        if self.role not in _ROLES:
+            raise InvalidArgument("wrong-role", f"there is no role {self.role!r}", field="role")
+        if type(self.parts) is not tuple:
+            raise InvalidArgument("wrong-type", "parts must be a tuple", field="parts")
+        calls: tuple[ToolCall, ...] = ()
+        thinks = False
+        empty = True
+        for part in self.parts:
+            kind = type(part)
+            if kind is Text:
+                empty = empty and not part.text.strip()  # type: ignore[union-attr]
+                continue
+            if kind not in _PARTS:
+                raise InvalidArgument("wrong-type", f"{part!r} is not a part", field="parts")
+            empty = False
+            if kind is ToolCall:
+                calls += (part,)  # type: ignore[operator]
+            elif kind is Thinking:
+                thinks = True
+        if (calls or thinks) and self.role != "assistant":
+            raise InvalidArgument("wrong-role", "only an assistant calls and thinks", field="parts")
+        if bool(self.call) != (self.role == "tool"):
+            raise InvalidArgument("wrong-role", "a tool message, and only it, names a call", field="call")
+        for name in ("call", "name", "id", "origin"):
+            check_text(getattr(self, name), name)
+        put = object.__setattr__
+        put(self, "calls", calls)
+        put(self, "thinks", thinks)
+        put(self, "empty", empty)
+
+
+def user(content: str | tuple[Part, ...], *, id: str = "") -> Message:  # noqa: A002
+    """Make a user message.
+
+    >>> user("hi").role
+    'user'
+    """
+    return Message("user", content, id=id)  # type: ignore[arg-type]
+
+
+def system(content: str | tuple[Part, ...], *, id: str = "") -> Message:  # noqa: A002
+    """Make a mid-conversation system message (provider rule V-A8)."""
+    return Message("system", content, id=id)  # type: ignore[arg-type]
+
+
+def assistant(*parts: str | Part, id: str = "") -> Message:  # noqa: A002
+    """Make an assistant message; strings become `Text` parts.
+
+    >>> assistant("Reading it.", ToolCall("c1", "read", '{"path":"a.py"}')).calls[0].name
+    'read'
+    """
+    return Message("assistant", tuple(Text(p) if isinstance(p, str) else p for p in parts), id=id)
+
+
+def tool_result(
+    call: str,
+    content: str | tuple[Part, ...],
+    *,
+    name: str = "",
+    error: bool = False,
+    id: str = "",  # noqa: A002
+) -> Message:
+    """Make the result of the call with the id `call`.
+
+    >>> tool_result("c1", "42").call
+    'c1'
+    """
+    return Message("tool", content, call=call, name=name, error=error, id=id)  # type: ignore[arg-type]

@@ -1,0 +1,264 @@
+"""The session: a tree of entries with a leaf, and folds that cost what is new.
+
+A session value is four references: the leaf, the entry recorded last, the view at the leaf, and
+the values of the folds that were asked for. Nodes link to their parent (the path) and to the
+node recorded before them (the log), so that recording copies nothing and diverging is free.
+Every 64th node keeps the values of the folds, so that travelling refolds one stretch at most.
+This memory is invisible: equality and pickling know only the entries, their parents, the leaf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, Literal, TypeVar
+
+from attrs import field, frozen
+
+from ctxalgebra.model.entries import Entry
+from ctxalgebra.model.head import Head
+from ctxalgebra.model.view import EMPTY_VIEW, View, step
+
+__all__ = ["Fold", "Node", "Session", "append", "at_leaf", "find", "fold", "log", "path", "walk"]
+
+STRETCH = 64
+
+T = TypeVar("T")
+
+
+class Node:
+    """One entry in its place: its number, its parent on the path, the entry recorded before it.
+
+    `jump` points further up the path (the skew-binary rule), so that a number is found in
+    logarithmic time; `kept` is the memory of the folds.
+    """
+
+    __slots__ = ("depth", "entry", "jump", "kept", "number", "parent", "previous")
+
+    def __init__(self, entry: Entry, parent: Node | None, previous: Node | None) -> None:
+        self.entry = entry
+        self.parent = parent
+        self.previous = previous
+        self.number: int = 0 if previous is None else previous.number + 1
+        self.kept: dict[Fold[Any], Any] | None = None
+        if parent is None:
+            self.depth = 0
+            self.jump: Node | None = None
+            return
+        self.depth = depth = parent.depth + 1
+        skip = parent.jump
+        if skip is not None and depth - 1 - skip.depth == skip.depth - (
+            skip.jump.depth if skip.jump is not None else -1
+        ):
+            self.jump = skip.jump
+        else:
+            self.jump = parent
+
+    def __repr__(self) -> str:
+        """Show number and entry."""
+        return f"<{self.number}: {self.entry!r}>"
+
+
+@frozen(eq=False)
+class Fold(Generic[T]):
+    """Describe a value derived from entries from left to right.
+
+    Args:
+        name: for people.
+        init: the value before the first entry.
+        step: `(value, node, view) -> value`, pure; `view` is the view right after the node.
+        along: `path` folds run from the root to the leaf; `log` folds run over all entries in the
+            order of recording, whatever their branch.
+
+    >>> from ctxalgebra import Fold, Session, fold, record, user
+    >>> count = Fold("entries", 0, lambda value, node, view: value + 1)
+    >>> fold(record(Session(), user("a"), user("b")), count)
+    2
+    """
+
+    name: str
+    init: T
+    step: Callable[[T, Node, View], T] = field(repr=False)
+    along: Literal["path", "log"] = "path"
+
+
+@frozen(eq=False, repr=False)
+class Session:
+    """Hold a journal: append-only entries in a tree, and the leaf of the current path.
+
+    `Session()` is empty. Values never change; recording gives a new one and costs the entry.
+
+    >>> from ctxalgebra import record, user
+    >>> record(Session(), user("hi"))
+    <Session: 1 entries, 1 shown>
+    """
+
+    leaf: Node | None = None
+    last: Node | None = None
+    view: View = EMPTY_VIEW
+    folds: dict[Fold[Any], Any] = field(factory=dict)
+
+    @property
+    def head(self) -> Head:
+        """The head that holds at the leaf."""
+        return self.view.head
+
+    def __len__(self) -> int:
+        """Count the entries of the journal, all branches included."""
+        return 0 if self.last is None else self.last.number + 1
+
+    def __bool__(self) -> bool:
+        """Be true even when empty: emptiness is `len(session) == 0`."""
+        return True
+
+    def __repr__(self) -> str:
+        """Show sizes, not content."""
+        return f"<Session: {len(self)} entries, {self.view.end} shown>"
+
+    def __eq__(self, other: object) -> bool:
+        """Compare entries, parents and leaf."""
+        if not isinstance(other, Session):
+            return NotImplemented
+        if self.last is other.last and self.leaf is other.leaf:
+            return True
+        return len(self) == len(other) and _plain(self) == _plain(other)
+
+    def __hash__(self) -> int:
+        """Agree with equality, without reading the journal."""
+        return hash((len(self), None if self.leaf is None else self.leaf.number))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the entries, not the memory (and without recursion)."""
+        return _rebuild, _plain(self)
+
+
+def _plain(session: Session) -> tuple[tuple[tuple[Entry, int], ...], int]:
+    entries = tuple((n.entry, -1 if n.parent is None else n.parent.number) for n in log(session))
+    return entries, -1 if session.leaf is None else session.leaf.number
+
+
+def _rebuild(entries: tuple[tuple[Entry, int], ...], leaf: int) -> Session:
+    session = Session()
+    for entry, parent in entries:
+        session = append(at_leaf(session, parent), entry)
+    return at_leaf(session, leaf)
+
+
+def append(session: Session, entry: Entry) -> Session:
+    """Append an entry under the leaf, unchecked: for the gate, which checks first."""
+    node = Node(entry, session.leaf, session.last)
+    number = node.number
+    view = step(session.view, number, entry)
+    folds = session.folds
+    if folds:
+        folds = {f: f.step(value, node, view) for f, value in folds.items()}
+    if not number % STRETCH:
+        node.kept = {_VIEW: view, **folds}
+    return Session(node, node, view, dict(folds) if not folds else folds)
+
+
+def log(session: Session) -> tuple[Node, ...]:
+    """List all nodes in the order of recording."""
+    nodes: list[Node] = []
+    node = session.last
+    while node is not None:
+        nodes.append(node)
+        node = node.previous
+    nodes.reverse()
+    return tuple(nodes)
+
+
+def path(session: Session) -> tuple[Node, ...]:
+    """List the nodes from the root to the leaf."""
+    nodes = list(_up(session.leaf))
+    nodes.reverse()
+    return tuple(nodes)
+
+
+def find(session: Session, number: int, *, along: Literal["path", "log"] = "path") -> Node | None:
+    """Find the node with this number, on the path or in the whole journal; None when absent."""
+    node = session.leaf
+    while node is not None and node.number > number:
+        jump = node.jump
+        node = jump if jump is not None and jump.number >= number else node.parent
+    if node is not None and node.number == number:
+        return node
+    if along == "path":
+        return None
+    node = session.last
+    while node is not None and node.number > number:
+        node = node.previous
+    return node if node is not None and node.number == number else None
+
+
+def at_leaf(session: Session, number: int) -> Session:
+    """Give the same journal with another leaf; -1 stands in front of the first entry."""
+    if number < 0:
+        leaf, view = None, EMPTY_VIEW
+    else:
+        leaf = find(session, number, along="log")
+        if leaf is session.leaf:
+            return session
+        view = _walk(leaf, _VIEW)[1]
+    folds = {f: value for f, value in session.folds.items() if f.along == "log"}
+    return Session(leaf, session.last, view, folds)
+
+
+def fold(session: Session, what: Fold[T]) -> T:
+    """Give the fold's value; the first question reads the journal, later ones cost what is new."""
+    known = session.folds
+    if what not in known:
+        if what.along == "path":
+            known[what] = _walk(session.leaf, what)[0]
+        else:
+            known[what] = _walk_log(session, what)
+    return known[what]  # type: ignore[no-any-return]
+
+
+def walk(session: Session, since: int = 0) -> Iterator[tuple[Node, View]]:
+    """Go down the path, giving each node from the number `since` on with the view after it."""
+    stretch: list[Node] = []
+    view = EMPTY_VIEW
+    for node in _up(session.leaf):
+        if node.number < since and node.kept is not None:
+            view = node.kept[_VIEW]
+            break
+        stretch.append(node)
+    for node in reversed(stretch):
+        view = step(view, node.number, node.entry)
+        if node.number >= since:
+            yield node, view
+
+
+def _up(node: Node | None) -> Iterator[Node]:
+    while node is not None:
+        yield node
+        node = node.parent
+
+
+def _walk(leaf: Node | None, what: Fold[T]) -> tuple[T, View]:
+    """Refold a path fold from the nearest node that keeps its value."""
+    value, view = what.init, EMPTY_VIEW
+    stretch: list[Node] = []
+    for node in _up(leaf):
+        if node.kept is not None and what in node.kept:
+            value, view = node.kept[what], node.kept[_VIEW]
+            break
+        stretch.append(node)
+    for node in reversed(stretch):
+        view = step(view, node.number, node.entry)
+        value = what.step(value, node, view)
+        if node.kept is not None:
+            node.kept[what] = value
+    return value, view
+
+
+def _walk_log(session: Session, what: Fold[T]) -> T:
+    value = what.init
+    views: dict[Node | None, View] = {None: EMPTY_VIEW}
+    for node in log(session):
+        view = views[node] = step(views[node.parent], node.number, node.entry)
+        value = what.step(value, node, view)
+    return value
+
+
+_VIEW: Fold[View] = Fold("view", EMPTY_VIEW, lambda _value, _node, view: view)

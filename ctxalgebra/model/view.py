@@ -1,0 +1,421 @@
+"""The view: what a request shows, as the fold of a path of entries.
+
+Theory of operation
+-------------------
+The view is an array of *slots*, each a message as it is shown. Three marks divide it:
+
+    0 ........ front ........ fixed ........ end
+    notice and kept   sent, unchanged    not sent yet
+
+* `fixed` is the length of the prefix that the latest request shared with this view. A change at
+  a slot in front of it is a *break* there, and moves it back to that slot; `Sent` moves it to the
+  end. The head stands at position -1.
+* `read` is the length of the prefix that some completed request showed, `fresh` what `read` was
+  before the latest of these.
+* A message takes a slot when it can legally be shown. While calls are open, results gather in
+  `results` and everything else in `waiting`; the last result shows them all: the results in the
+  order of the calls, then what waited. While a request is in flight, everything waits.
+* Any decision at slot p hides the thinking behind p for good, since thinking is bound to what
+  stands before it (rules T1 to T4): the whole part of the view behind p, and inside the message
+  at p what stands behind its first changed part.
+
+Appending shares one array between all views of a line; each view knows how much of it is its
+own. Whoever finds another's message in its place forks the window. Decisions rewrite the window.
+Nothing here refuses anything: legality is the gate's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from attrs import evolve, frozen
+
+from ctxalgebra.model.entries import (
+    Answer,
+    Ask,
+    Cut,
+    Drop,
+    Entry,
+    Label,
+    Note,
+    Replace,
+    Reply,
+    Sent,
+    Strip,
+    UsageReport,
+)
+from ctxalgebra.model.head import Head, Usage
+from ctxalgebra.model.parts import Message, Thinking
+
+__all__ = ["EMPTY_VIEW", "HEAD", "Break", "Measure", "Shown", "Slots", "View", "hide_thinking", "replaced", "step"]
+
+HEAD = -1
+"""The position of the head, in front of the first message."""
+
+Measure = Callable[[Message | Head], int]
+"""An estimate in tokens, of a message or of a head. Pure: equal values get equal numbers."""
+
+Numbered = tuple[tuple[int, Message], ...]
+
+
+class Slots:
+    """The shared array behind views: messages and the numbers of their entries.
+
+    Append-only. `sums` remembers running totals per measure; it may be shorter than the array.
+    """
+
+    __slots__ = ("messages", "numbers", "sums")
+
+    def __init__(self, messages: list[Message], numbers: list[int]) -> None:
+        self.messages = messages
+        self.numbers = numbers
+        self.sums: dict[Measure, list[int]] = {}
+
+    def total(self, measure: Measure, end: int) -> int:
+        """Sum the measure over the first `end` slots; costs what is new since the last call."""
+        sums = self.sums.get(measure)
+        if sums is None:
+            sums = self.sums[measure] = [0]
+        known = len(sums)
+        if known <= end:
+            # One slice assignment, so that threads that race write the same values.
+            total = sums[known - 1]
+            fresh = [total := total + measure(m) for m in self.messages[known - 1 : end]]
+            sums[known:] = fresh
+            return total
+        return sums[end]
+
+
+@frozen
+class Break:
+    """Say where a request stopped being an extension of the one before it.
+
+    Args:
+        sent: number of the request's `Sent` entry.
+        at: index of the first message that differs, -1 for the head.
+        why: the reason of each entry that caused it.
+        by: the numbers of these entries.
+    """
+
+    sent: int
+    at: int
+    why: str
+    by: tuple[int, ...]
+
+
+class Shown(NamedTuple):
+    """What a request showed, and how it relates to the one before it on its path.
+
+    Fields: `number` of the `Sent` entry, `head`, `slots` up to `end`; `shared`, how many leading
+    messages are those of the request `before` (-1 when the head differs, 0 for a first request,
+    whose `before` is -1).
+    """
+
+    number: int
+    head: Head
+    slots: Slots
+    end: int
+    shared: int
+    before: int
+
+
+class View(NamedTuple):
+    """The fold's value. A tuple rather than an attrs class: it is rebuilt with each entry.
+
+    Fields beyond the theory above: `flight` is the number of the open `Sent` or -1, `open` the ids
+    of the calls of the open exchange, `frontier` the number of the last message that was cut
+    or -1, `sent` the latest request, `broke` the pending break (or, at a `Sent`, the
+    break of that request), `pending` the unanswered asks with their numbers.
+    """
+
+    head: Head
+    slots: Slots
+    end: int
+    front: int
+    fixed: int
+    read: int
+    fresh: int
+    flight: int
+    open: tuple[str, ...]
+    results: Numbered
+    waiting: Numbered
+    frontier: int
+    sent: Shown | None
+    broke: Break | None
+    pending: tuple[tuple[int, Ask], ...]
+
+    def slot(self, number: int) -> int:
+        """Find the slot of the message with this entry number; -1 when it is not shown."""
+        try:
+            return self.slots.numbers.index(number, 0, self.end)
+        except ValueError:
+            return -1
+
+    def messages(self) -> tuple[Message, ...]:
+        """Copy out what is shown."""
+        messages = self.slots.messages
+        return tuple(messages) if len(messages) == self.end else tuple(messages[: self.end])
+
+    def thinking(self, first: int) -> int:
+        """Find the first slot at or behind `first` that shows thinking; `end` when there is none."""
+        messages = self.slots.messages
+        return next((i for i in range(first, self.end) if messages[i].thinks), self.end)
+
+    def loop(self) -> int:
+        """Find the first slot behind the last user message: where the tool loop begins."""
+        messages = self.slots.messages
+        index = self.end
+        while index and messages[index - 1].role != "user":
+            index -= 1
+        return index
+
+    def holds_loop(self, at: int) -> bool:
+        """Say whether a break at slot `at` must wait: it would take leading thinking (V-A7)."""
+        if self.head.route.binding != "leading" or self.sent is None:
+            return False
+        return self.thinking(max(at, self.loop())) < self.end
+
+
+EMPTY_VIEW = View(Head(), Slots([], []), 0, 0, 0, 0, 0, -1, (), (), (), -1, None, None, ())
+
+
+def hide_thinking(message: Message, behind: int = 0) -> Message:
+    """Take away the thinking parts at index `behind` and later; the same object if there are none."""
+    if not any(type(p) is Thinking for p in message.parts[behind:]):
+        return message
+    kept = tuple(p for i, p in enumerate(message.parts) if i < behind or type(p) is not Thinking)
+    return evolve(message, parts=kept)
+
+
+def replaced(shown: Message, message: Message, *, bound: bool) -> Message:
+    """Render a replacement: under bound thinking, what stands behind the first change goes."""
+    if not bound or not message.thinks:
+        return message
+    pairs = zip(shown.parts, message.parts, strict=False)
+    same = next((i for i, (a, b) in enumerate(pairs) if a != b), len(message.parts))
+    return hide_thinking(message, same)
+
+
+def _append(slots: Slots, end: int, number: int, message: Message) -> Slots:
+    """Put a message at index `end`, in the shared array if that place is free or already its own."""
+    messages, numbers = slots.messages, slots.numbers
+    if len(messages) == end:
+        messages.append(message)
+        numbers.append(number)
+    # Checked after the append, too: another thread may have taken the place in between.
+    if len(numbers) > end and messages[end] is message and numbers[end] == number:
+        return slots
+    fork = Slots([*messages[:end], message], [*numbers[:end], number])
+    fork.sums = {measure: sums[: end + 1] for measure, sums in slots.sums.items()}
+    return fork
+
+
+def _show(view: View, items: Numbered) -> View:
+    """Show messages at the end of the view; those without content stay withheld."""
+    slots, end, opened = view.slots, view.end, view.open
+    for number, message in items:
+        if message.empty and message.role != "tool":
+            continue
+        slots = _append(slots, end, number, message)
+        end += 1
+        if message.calls:
+            opened = tuple([call.id for call in message.calls])
+    return View(
+        view.head, slots, end, view.front, view.fixed, view.read, view.fresh, -1, opened, (), (),
+        view.frontier, view.sent, None if view.flight >= 0 else view.broke, view.pending,
+    )  # fmt: skip
+
+
+def _message(view: View, number: int, message: Message) -> View:
+    if message.role == "tool":
+        results = (*view.results, (number, message))
+        if len(results) < len(view.open):
+            return view._replace(results=results)
+        if len(results) > 1:
+            order = {call: index for index, call in enumerate(view.open)}
+            results = tuple(sorted(results, key=lambda item: order[item[1].call]))
+        return _show(view._replace(open=()), (*results, *view.waiting))
+    if view.open or view.flight >= 0:
+        return view._replace(waiting=(*view.waiting, (number, message)))
+    view = _show(view, ((number, message),))
+    # An assistant message is proof that all before it was read, whoever sent that request.
+    if message.role == "assistant":
+        return view._replace(read=view.end, fresh=view.read)
+    return view
+
+
+def _sent(view: View, number: int, _: Sent) -> View:
+    head, slots, end, broke, before = view.head, view.slots, view.end, view.broke, view.sent
+    shared = 0
+    if before is not None:
+        shared = before.end
+        if broke is not None:
+            # A change may have been taken back: what counts is what the two requests show.
+            shared = HEAD
+            if head == before.head:
+                shared = max(broke.at, 0)
+                most = min(before.end, end)
+                ours, theirs = slots.messages, before.slots.messages
+                while shared < most and ours[shared] == theirs[shared]:
+                    shared += 1
+            broke = None if shared == before.end else Break(number, shared, broke.why, broke.by)
+    sent = Shown(number, head, slots, end, shared, -1 if before is None else before.number)
+    return View(
+        head, slots, end, view.front, end, view.read, view.fresh, number, (), (), (),
+        view.frontier, sent, broke, view.pending,
+    )  # fmt: skip
+
+
+def _reply(view: View, number: int, reply: Reply) -> View:
+    message = reply.message
+    if reply.outcome != "completed" or message is None:
+        return _show(view, view.waiting)
+    read, fresh, waiting = view.fixed, view.read, view.waiting
+    if message.calls:
+        view = _show(view, ((number, message),))
+        return view._replace(read=read, fresh=fresh, waiting=waiting)
+    return _show(view, ((number, message), *waiting))._replace(read=read, fresh=fresh)
+
+
+def _rewrite(
+    view: View,
+    number: int,
+    why: str,
+    at: int,
+    items: list[tuple[int, Message]],
+    *,
+    hide: int,
+    front: int,
+    shift: int = 0,
+) -> View:
+    """Set the window anew: hide thinking from slot `hide` on, move the marks, note the break.
+
+    Args:
+        at: the first slot that may differ from before.
+        items: all slots of the new window.
+        front: how many of the first items are the notice and kept messages.
+        shift: by how many slots what was read moves to the front.
+    """
+    messages: list[Message] = []
+    numbers: list[int] = []
+    read, fresh = 0, 0
+    for index, (n, message) in enumerate(items):
+        shown = hide_thinking(message) if index >= hide and message.thinks else message
+        if shown.empty and shown.role == "assistant":
+            continue
+        messages.append(shown)
+        numbers.append(n)
+        read += index < view.read - shift
+        fresh += index < view.fresh - shift
+    slots = Slots(messages, numbers)
+    same = max(at, 0)
+    slots.sums = {measure: sums[: same + 1] for measure, sums in view.slots.sums.items()}
+    fixed, broke = view.fixed, view.broke
+    if view.sent is not None and (at < fixed or at == HEAD):
+        fixed = same
+        if broke is None:
+            broke = Break(-1, at, why, (number,))
+        else:
+            broke = Break(-1, min(at, broke.at), f"{broke.why}; {why}", (*broke.by, number))
+    return view._replace(
+        slots=slots,
+        end=len(messages),
+        front=front,
+        fixed=fixed,
+        read=read,
+        fresh=fresh,
+        broke=broke,
+    )
+
+
+def _bound(view: View, slot: int) -> int:
+    """Say from which slot on thinking is hidden by a change in front of it."""
+    return view.end if view.head.route.binding == "none" else slot
+
+
+def _items(view: View, first: int, last: int) -> list[tuple[int, Message]]:
+    slots = view.slots
+    return list(zip(slots.numbers[first:last], slots.messages[first:last], strict=True))
+
+
+def _cut(view: View, number: int, cut: Cut) -> View:
+    through = view.slot(cut.through)
+    kept = [(n, view.slots.messages[view.slot(n)]) for n in cut.keep]
+    items = [(number, cut.notice), *kept, *_items(view, through + 1, view.end)]
+    front = 1 + len(kept)
+    hide, shift = _bound(view, 0), through + 1 - front
+    view = _rewrite(view, number, cut.why, 0, items, hide=hide, front=front, shift=shift)
+    return view._replace(frontier=cut.through)
+
+
+def _replace(view: View, number: int, decision: Replace) -> View:
+    at = view.slot(decision.target)
+    items = _items(view, 0, view.end)
+    bound = view.head.route.binding != "none"
+    items[at] = (decision.target, replaced(items[at][1], decision.message, bound=bound))
+    hide = _bound(view, at + 1)
+    return _rewrite(view, number, decision.why, at, items, hide=hide, front=view.front)
+
+
+def _drop(view: View, number: int, drop: Drop) -> View:
+    first, last = view.slot(drop.first), view.slot(drop.last)
+    items = [*_items(view, 0, first), *_items(view, last + 1, view.end)]
+    hide, shift = _bound(view, first), last + 1 - first
+    return _rewrite(
+        view, number, drop.why, first, items, hide=hide, front=view.front, shift=shift
+    )
+
+
+def _strip(view: View, number: int, strip: Strip) -> View:
+    at = view.thinking(0)
+    items = _items(view, 0, view.end)
+    return _rewrite(view, number, strip.why, at, items, hide=at, front=view.front)
+
+
+def _head(view: View, number: int, head: Head) -> View:
+    if head == view.head or view.sent is None:
+        return view._replace(head=head)
+    old, new = view.head, head
+    names = [n for n in ("provider", "model", "parameters", "binding")
+             if getattr(old.route, n) != getattr(new.route, n)]  # fmt: skip
+    names += [n for n in ("system", "tools") if getattr(old, n) != getattr(new, n)]
+    why = f"the head changed: {', '.join(names)}"
+    hide = min(_bound(view, 0), _bound(view._replace(head=head), 0))
+    items = _items(view, 0, view.end)
+    view = _rewrite(view, number, why, HEAD, items, hide=hide, front=view.front)
+    return view._replace(head=head)
+
+
+def _ask(view: View, number: int, ask: Ask) -> View:
+    return view._replace(pending=(*view.pending, (number, ask)))
+
+
+def _answer(view: View, _: int, answer: Answer) -> View:
+    return view._replace(pending=tuple(item for item in view.pending if item[0] != answer.ask))
+
+
+def _nothing(view: View, _number: int, _entry: Entry) -> View:
+    return view
+
+
+STEPS: dict[type, Callable[[View, int, Any], View]] = {
+    Message: _message,
+    Head: _head,
+    Sent: _sent,
+    Reply: _reply,
+    UsageReport: _nothing,
+    Label: _nothing,
+    Note: _nothing,
+    Ask: _ask,
+    Answer: _answer,
+    Cut: _cut,
+    Replace: _replace,
+    Drop: _drop,
+    Strip: _strip,
+}
+
+
+def step(view: View, number: int, entry: Entry) -> View:
+    """Take one entry into the view; total on everything that the gate lets through."""
+    return STEPS[type(entry)](view, number, entry)

@@ -1,0 +1,160 @@
+"""Measures of messages in tokens, and their calibration by what the provider reported.
+
+All numbers are integers; every division rounds up.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from attrs import frozen
+
+from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.model.entries import Reply
+from ctxalgebra.model.head import Head
+from ctxalgebra.model.parts import Image, Message, Opaque, Text, Thinking, ToolCall
+from ctxalgebra.model.session import Fold, Node, Session, fold
+from ctxalgebra.model.view import Measure, View
+
+__all__ = ["Calibration", "Measure", "calibrate", "ceil_div", "chars4", "estimate"]
+
+IMAGE_CHARACTERS = 4800
+
+
+def ceil_div(numerator: int, denominator: int) -> int:
+    """Divide, rounding up: the one rounding rule.
+
+    >>> ceil_div(7, 4)
+    2
+    """
+    return -(-numerator // denominator)
+
+
+def chars4(value: Message | Head) -> int:
+    """Estimate tokens as a quarter of the characters (code points), rounded up per message.
+
+    Counts texts, thinking, names and arguments of calls, opaque JSON, 4,800 characters an image,
+    and for a head its system text and tools. Signatures and ids don't count. The host's rule
+    counts UTF-16 units instead (specification of the host's format, section 6).
+
+    >>> from ctxalgebra import user
+    >>> chars4(user("12345"))
+    2
+    """
+    if type(value) is Head:
+        return ceil_div(value.characters, 4)
+    size = 0
+    for part in value.parts:  # type: ignore[union-attr]
+        match part:
+            case Text() | Thinking():
+                size += len(part.text)
+            case ToolCall():
+                size += len(part.name) + len(part.arguments)
+            case Image():
+                size += IMAGE_CHARACTERS
+            case Opaque():
+                size += len(part.data)
+    return ceil_div(size, 4)
+
+
+@frozen
+class Calibration:
+    """Correct a measure by what a provider reported.
+
+    Args:
+        overhead: tokens by which the head costs more (or less) than it measures.
+        numerator, denominator: the scale of messages.
+    """
+
+    overhead: int = 0
+    numerator: int = 1
+    denominator: int = 1
+
+    def estimate(self, head: int, messages: int) -> int:
+        """Estimate the input tokens of a request from what its head and messages measure.
+
+        >>> Calibration(300, 4, 1).estimate(100, 2000)
+        8400
+        """
+        return head + self.overhead + self.scaled(messages)
+
+    def scaled(self, messages: int) -> int:
+        """Scale what messages measure."""
+        return ceil_div(messages * self.numerator, self.denominator)
+
+
+NEUTRAL = Calibration()
+
+
+@lru_cache(maxsize=64)
+def _calibration(measure: Measure) -> Fold[Calibration | None]:
+    def step(known: Calibration | None, node: Node, view: View) -> Calibration | None:
+        entry = node.entry
+        if type(entry) is Reply:
+            usage, sent = entry.usage, view.sent
+            if usage is None or not usage.input or sent is None or entry.outcome != "completed":
+                return known
+            head = measure(sent.head)
+            messages = sent.slots.total(measure, sent.end)
+            return _fit(known, head, messages, usage.input)
+        if type(entry) is Head and known is not None:
+            before = node.parent
+            while before is not None and type(before.entry) is not Head:
+                before = before.parent
+            if before is None or before.entry.route != entry.route:  # type: ignore[union-attr]
+                return None
+        return known
+
+    return Fold("calibration", None, step)
+
+
+def _fit(known: Calibration | None, head: int, messages: int, reported: int) -> Calibration:
+    """Split the difference between report and measure over head and messages.
+
+    At first in proportion; later the head's part never rises above what it was, since a head
+    doesn't grow with the conversation (specification of the paging system, section 6).
+    """
+    if not messages:
+        return Calibration(reported - head)
+    surplus = reported - head - messages
+    overhead = ceil_div(surplus * head, head + messages)
+    if known is not None:
+        overhead = min(known.overhead, surplus if surplus > 0 else overhead)
+    return Calibration(overhead, reported - head - overhead, messages)
+
+
+def calibrate(session: Session, *, measure: Measure = chars4) -> Calibration:
+    """Fit the measure to the usage that providers reported on this path (a query; records nothing).
+
+    Reads: completed replies with usage, since the last change of route. Without any, the
+    calibration is neutral.
+
+    >>> from ctxalgebra import *
+    >>> session = record(Session(), Head(system="s" * 400), user("x" * 8000))
+    >>> session, _ = send(session)
+    >>> session = reply(session, "completed", assistant("ok"), usage=Usage(input=8400))
+    >>> calibrate(session)
+    Calibration(overhead=300, numerator=8000, denominator=2000)
+    """
+    return fold(session, _calibration(measure)) or NEUTRAL
+
+
+def estimate(session: Session, *, measure: Measure = chars4) -> int:
+    """Estimate the input tokens of the request that `project` gives now, calibrated.
+
+    >>> from ctxalgebra import Session, record, user
+    >>> estimate(record(Session(), user("12345")))
+    2
+    """
+    view = session.view
+    messages = view.slots.total(measure, view.end)
+    return calibrate(session, measure=measure).estimate(measure(view.head), messages)
+
+
+def check_positive(**values: int | None) -> None:
+    """Refuse numbers of tokens that are no positive integers (None passes)."""
+    for name, value in values.items():
+        if value is not None and (type(value) is not int or value <= 0):
+            raise InvalidArgument(
+                "invalid-argument", f"{name} must be a positive integer, not {value!r}", field=name
+            )

@@ -1,0 +1,47 @@
+"""Compose stages, and the words that stages share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from attrs import frozen
+
+from ctxalgebra.model.session import Session
+
+__all__ = ["CacheState", "Pipeline", "Stage", "pipeline"]
+
+Stage = Callable[[Session], Session]
+"""Looks at a session and records decisions (or asks); returns the same object when it has none."""
+
+CacheState = Literal["warm", "cold", "unknown"]
+"""What the adapter knows of the provider's cache; in a cold cache breaks are free."""
+
+
+@frozen
+class Pipeline:
+    """Run stages from left to right: itself a stage, a value, and equal by its stages."""
+
+    stages: tuple[Stage, ...]
+
+    def __call__(self, session: Session) -> Session:
+        """Settle the session: give it to each stage in turn."""
+        for stage in self.stages:
+            session = stage(session)
+        return session
+
+
+def pipeline(*stages: Stage) -> Pipeline:
+    """Compose stages into one; parameters are bound with `functools.partial`.
+
+    Each stage sees what the ones before it decided. When one raises, nothing of the run is
+    recorded in the session that was passed in, which can still be sent.
+
+    >>> from functools import partial
+    >>> from ctxalgebra import Session, record, select, user
+    >>> settle = pipeline(partial(select, budget=64_000))
+    >>> session = record(Session(), user("hi"))
+    >>> settle(session) is session
+    True
+    """
+    return Pipeline(stages)

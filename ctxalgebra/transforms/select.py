@@ -1,0 +1,254 @@
+"""Keep a session within its token budget by moving the frontier: `select`, `snap_frontier`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from attrs import frozen
+
+from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.model.entries import Cut
+from ctxalgebra.model.gate import record
+from ctxalgebra.model.parts import Message, user
+from ctxalgebra.model.session import Session
+from ctxalgebra.model.view import Measure, View
+from ctxalgebra.tokens import calibrate, check_positive, chars4
+from ctxalgebra.transforms.pipeline import CacheState
+
+__all__ = ["Evicted", "Pressure", "default_notice", "pressure", "select", "snap_frontier"]
+
+
+@frozen
+class Evicted:
+    """Describe what a cut takes out: the numbers of its first and last message, and how many."""
+
+    first: int
+    last: int
+    count: int
+
+
+def default_notice(evicted: Evicted) -> str:
+    """Word the notice of a cut.
+
+    >>> default_notice(Evicted(0, 7, 8))
+    '[Earlier messages were cut to fit the context window: 8 messages, entries 0 to 7.]'
+    """
+    return (
+        "[Earlier messages were cut to fit the context window: "
+        f"{evicted.count} messages, entries {evicted.first} to {evicted.last}.]"
+    )
+
+
+def snap_frontier(
+    messages: Sequence[Message],
+    index: int,
+    *,
+    findable: Callable[[Message], object] | None = None,
+) -> int:
+    """Move a cut back to the nearest place where it may stand; the kernel on a message list.
+
+    A cut at `index` takes `messages[:index]`. It may stand where no exchange is split (the
+    message at `index` is no tool result, and the message in front of it has no open call) and
+    where the last message taken can be found again.
+
+    Args:
+        findable: gives a key by which a stored message can be found again, or a false value;
+            keys count only when they are unique in the list. Default: any message can be found.
+
+    Returns:
+        The greatest legal place up to `index`; 0 takes nothing.
+
+    Raises:
+        InvalidArgument: `invalid-argument` when `index` lies outside the list.
+
+    >>> from ctxalgebra import ToolCall, assistant, tool_result, user
+    >>> exchange = (assistant(ToolCall("c1", "read")), tool_result("c1", "42"))
+    >>> snap_frontier((user("a"), *exchange, user("b")), 2)
+    1
+    >>> snap_frontier((user("a"), *exchange, user("b", id="u2")), 3, findable=lambda m: m.id)
+    0
+    """
+    if not 0 <= index <= len(messages):
+        raise InvalidArgument("invalid-argument", f"index {index} is outside the list", field="index")
+    keys = [findable(m) for m in messages] if findable is not None else None
+    unique: dict[object, int] = {}
+    for key in keys or ():
+        unique[key] = unique.get(key, 0) + 1
+    while index > 0:
+        whole = index == len(messages) or messages[index].role != "tool"
+        if index == len(messages) and messages[index - 1].calls:
+            whole = False
+        if whole and (keys is None or (keys[index - 1] and unique[keys[index - 1]] == 1)):
+            return index
+        index -= 1
+    return 0
+
+
+def select(
+    session: Session,
+    *,
+    budget: int,
+    target: int | None = None,
+    reserve: int = 0,
+    window: int | None = None,
+    measure: Measure = chars4,
+    cache: CacheState = "unknown",
+    notice: Callable[[Evicted], str] = default_notice,
+) -> Session:
+    """Cut old history when the next request would exceed the budget (a stage).
+
+    The estimate is calibrated. When it exceeds the limit, whole turns leave, oldest first, then
+    exchanges of the active turn, until what stays fits the target; so the cut stands still for
+    many requests and the cache with it. The active request (the last user messages) and
+    what no completed request has shown are never cut. In a cold cache a cut is free and is made
+    as soon as the target is exceeded.
+
+    Args:
+        budget: most input tokens of a request.
+        target: what a cut leaves at most, in tokens; 5/8 of the budget by default.
+        reserve: tokens of the window kept free for the reply.
+        window: the model's context window in tokens; caps the budget at `window - reserve`.
+        measure: tokens of a message or head.
+        cache: state of the provider's cache.
+        notice: words the user message that stands for what was cut; frozen once recorded.
+
+    Reads: the view, usage reports. Records: one `Cut`, or nothing.
+
+    Raises:
+        InvalidArgument: `invalid-argument` for budgets that are no positive integers.
+
+    >>> from ctxalgebra import *
+    >>> session = record(Session(), user("a" * 400), assistant("b" * 400), user("now"))
+    >>> [m.role for m in project(select(session, budget=100, target=50)).messages]
+    ['user', 'user']
+    """
+    limit, aim = _limits(budget, target, reserve, window)
+    view = session.view
+    if view.flight >= 0 or view.holds_loop(0):
+        return session
+    fit = calibrate(session, measure=measure)
+    base = measure(view.head) + fit.overhead
+    total = view.slots.total(measure, view.end)
+    if base + fit.scaled(total) <= (aim if cache == "cold" else limit):
+        return session
+
+    def sum_to(slot: int) -> int:
+        return view.slots.total(measure, slot)
+
+    best: Cut | None = None
+    for cut, keep in _cuts(view):
+        kept = sum(measure(view.slots.messages[slot]) for slot in keep)
+        stays = kept + total - sum_to(cut)
+        numbers = view.slots.numbers
+        gone = cut - view.front - sum(slot >= view.front for slot in keep)
+        if gone <= 0:
+            continue
+        evicted = Evicted(numbers[view.front], numbers[cut - 1], gone)
+        text = user(notice(evicted))
+        best = Cut(
+            numbers[cut - 1],
+            text,
+            f"over {limit} tokens" if cache != "cold" else f"over {aim} tokens, cache cold",
+            tuple(numbers[slot] for slot in keep),
+            breaks=True,
+        )
+        if base + fit.scaled(stays + measure(text)) <= aim:
+            break
+    return session if best is None else record(session, best)
+
+
+def _limits(
+    budget: int, target: int | None, reserve: int, window: int | None
+) -> tuple[int, int]:
+    check_positive(budget=budget, target=target, window=window)
+    if type(reserve) is not int or reserve < 0:
+        raise InvalidArgument("invalid-argument", "reserve must not be negative", field="reserve")
+    limit = budget
+    if window is not None:
+        limit = min(budget, window - reserve)
+        if limit <= 0:
+            raise InvalidArgument(
+                "invalid-argument", "the reserve leaves nothing of the window", field="reserve"
+            )
+    aim = max(1, budget * 5 // 8) if target is None else target
+    if limit < budget:
+        aim = max(1, aim * limit // budget)
+    return limit, min(aim, limit)
+
+
+def _cuts(view: View) -> list[tuple[int, tuple[int, ...]]]:
+    """List the places where a cut may stand, nearest first, with the slots that each keeps."""
+    messages, end, front = view.slots.messages, view.end, view.front
+    # Unread results and their calls stay, as does all that comes behind them.
+    last = view.read
+    while last < end and last > front and messages[last].role == "tool":
+        last -= 1
+    if last == end and view.open:
+        last -= 1
+    # The active request: the last run of user messages.
+    stop = view.loop()
+    start = stop
+    while start > (1 if front else 0) and messages[start - 1].role == "user":
+        start -= 1
+    places: list[tuple[int, tuple[int, ...]]] = []
+    for slot in range(front + 1, last + 1):
+        inside = slot > start
+        if slot < end and messages[slot].role == "tool":
+            continue
+        if not inside:
+            # Turns leave whole: up to the next one's request.
+            begins = messages[slot].role == "user" and messages[slot - 1].role != "user"
+            if slot != start and not begins:
+                continue
+        if start < slot < stop:
+            continue
+        keep = tuple(range(start, stop)) if inside else ()
+        places.append((slot, keep))
+    return places
+
+
+@frozen
+class Pressure:
+    """Tell how a request stands to its budget, in tokens.
+
+    Args:
+        estimate: calibrated estimate of the next request.
+        limit: the most that it may have.
+        cuttable: whether a cut could still take something.
+    """
+
+    estimate: int
+    limit: int
+    cuttable: bool
+
+    @property
+    def fits(self) -> bool:
+        """Whether the request keeps within its limit."""
+        return self.estimate <= self.limit
+
+
+def pressure(
+    session: Session,
+    *,
+    budget: int,
+    reserve: int = 0,
+    window: int | None = None,
+    measure: Measure = chars4,
+) -> Pressure:
+    """Compare the next request with its budget (a query; same parameters as `select`).
+
+    When `fits` is false and `cuttable` too, only protected content is left.
+
+    >>> from ctxalgebra import Session, record, user
+    >>> pressure(record(Session(), user("12345678")), budget=1)
+    Pressure(estimate=2, limit=1, cuttable=False)
+    """
+    limit, _ = _limits(budget, None, reserve, window)
+    view = session.view
+    fit = calibrate(session, measure=measure)
+    total = view.slots.total(measure, view.end)
+    estimate = fit.estimate(measure(view.head), total)
+    cuttable = view.flight < 0 and any(
+        cut - view.front - sum(slot >= view.front for slot in keep) > 0 for cut, keep in _cuts(view)
+    )
+    return Pressure(estimate, limit, cuttable)
