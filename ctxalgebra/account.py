@@ -16,6 +16,9 @@ from ctxalgebra.tokens import chars4
 __all__ = ["Account", "DryRun", "PricedBreak", "account", "breaks", "dry_run"]
 
 
+NOTHING = Usage()
+
+
 @frozen
 class PricedBreak:
     """Price a break: `rebilled` tokens were in the request before and are sent anew."""
@@ -50,7 +53,7 @@ class Account:
     rebilled: int = 0
     fresh: int = 0
     breaks: tuple[PricedBreak, ...] = ()
-    usage: Usage = Usage()
+    usage: Usage = NOTHING
 
 
 def _split(view: View, measure: Measure) -> tuple[int, int, int]:

@@ -162,7 +162,7 @@ def _failed(asks: tuple[Pending, ...], error: Exception) -> tuple[Answer, ...]:
 
 @frozen
 class RecordedEffects:
-    """Answer asks from a table of recorded answers, by key; unknown keys fail. For tests and replays.
+    """Answer asks from a table, by key, for tests and replays; unknown keys fail.
 
     >>> from ctxalgebra import Ask, Session, record
     >>> session = record(Session(), Ask("a", "digest", "..."))

@@ -111,15 +111,15 @@ class CtxError(Exception):
         return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
 
 
-class ProtocolViolation(CtxError):  # noqa: N818
+class ProtocolViolation(CtxError):
     """The event that was offered is not a legal next step of a conversation."""
 
 
-class IllegalDecision(CtxError):  # noqa: N818
+class IllegalDecision(CtxError):
     """A stage or a caller asked for a decision that the gate refuses."""
 
 
-class InvalidArgument(CtxError, ValueError):  # noqa: N818
+class InvalidArgument(CtxError, ValueError):
     """A value that was passed in has the wrong type or lies outside its range."""
 
 
@@ -127,7 +127,7 @@ class DecodeError(CtxError, ValueError):
     """Bytes at the edge are not what the format says; nothing was built."""
 
 
-class LawViolation(CtxError, AssertionError):  # noqa: N818
+class LawViolation(CtxError, AssertionError):
     """A law does not hold: a bug in the stage under test, or in this library.
 
     Attributes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ctxalgebra.errors import ProtocolViolation
 from ctxalgebra.model.entries import DECISIONS, Label, Reply, Sent
 from ctxalgebra.model.gate import record
@@ -48,7 +50,7 @@ def label(session: Session, target: int, name: str) -> Session:
     return record(session, Label(target, name))
 
 
-def _name(known: dict[int, str], node: Node, _: View) -> dict[int, str]:
+def _name(known: Mapping[int, str], node: Node, _: View) -> Mapping[int, str]:
     entry = node.entry
     if type(entry) is not Label:
         return known
@@ -56,7 +58,8 @@ def _name(known: dict[int, str], node: Node, _: View) -> dict[int, str]:
     return {**rest, entry.target: entry.name} if entry.name else rest
 
 
-_LABELS: Fold[dict[int, str]] = Fold("labels", {}, _name, along="log")
+_NONE: Mapping[int, str] = {}
+_LABELS: Fold[Mapping[int, str]] = Fold("labels", _NONE, _name, along="log")
 
 
 def labels(session: Session) -> dict[int, str]:
@@ -66,7 +69,8 @@ def labels(session: Session) -> dict[int, str]:
     >>> labels(label(record(Session(), user("hi")), 0, "start"))
     {0: 'start'}
     """
-    return dict(fold(session, _LABELS))
+    known = fold(session, _LABELS)
+    return dict(known)
 
 
 def travel(session: Session, target: int) -> Session:

@@ -81,7 +81,8 @@ def reply(
 
     Args:
         outcome: `completed` (needs the message), `aborted` or `failed` (the message, if any, is
-            kept in the journal and withheld from requests), `lost` (nobody knows, as after a crash).
+            kept in the journal and withheld from requests), `lost` (nobody knows, as after
+            a crash).
 
     Raises:
         ProtocolViolation: `no-request`, `no-message`, `wrong-role`, `duplicate-call`.

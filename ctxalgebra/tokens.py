@@ -41,10 +41,10 @@ def chars4(value: Message | Head) -> int:
     >>> chars4(user("12345"))
     2
     """
-    if type(value) is Head:
+    if isinstance(value, Head):
         return ceil_div(value.characters, 4)
     size = 0
-    for part in value.parts:  # type: ignore[union-attr]
+    for part in value.parts:
         match part:
             case Text() | Thinking():
                 size += len(part.text)

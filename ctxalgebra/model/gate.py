@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 from attrs import frozen
@@ -43,7 +44,7 @@ from ctxalgebra.model.entries import (
     UsageReport,
 )
 from ctxalgebra.model.head import Head
-from ctxalgebra.model.parts import Message, Opaque, Thinking, ToolCall
+from ctxalgebra.model.parts import Message, Opaque, Thinking
 from ctxalgebra.model.session import Session, append, find
 from ctxalgebra.model.view import HEAD, STEPS
 
@@ -206,7 +207,7 @@ def _keeps_requests(session: Session, cut: Cut) -> str | None:
     view = session.view
     slots = [view.slot(number) for number in cut.keep]
     through = view.slot(cut.through)
-    if any(a >= b for a, b in zip(slots, slots[1:], strict=False)):
+    if any(a >= b for a, b in pairwise(slots)):
         return "kept messages stand in the order in which they are shown, each once"
     for slot in slots:
         if slot < 0 or slot > through or view.slots.messages[slot].role != "user":
@@ -273,11 +274,12 @@ def _same_calls(session: Session, decision: Replace) -> bool:
     return [(c.id, c.name) for c in old] != [(c.id, c.name) for c in new]
 
 
-def _json_type(text: str) -> type | None:
+def _json_type(text: str) -> type[Any] | None:
     try:
-        return type(json.loads(text))
+        value: object = json.loads(text)
     except (ValueError, RecursionError):
         return None
+    return type(value)
 
 
 def _same_types(session: Session, decision: Replace) -> str | None:

@@ -134,7 +134,10 @@ class Opaque:
 Part = Text | Thinking | Image | ToolCall | Opaque
 
 _ROLES = frozenset(get_args(Role))
-_PARTS = frozenset(get_args(Part))
+
+
+def _as_parts(value: str | tuple[Part, ...]) -> tuple[Part, ...]:
+    return (Text(value),) if isinstance(value, str) else value
 
 
 @frozen
@@ -160,9 +163,7 @@ class Message:
 
     kind: ClassVar[str] = "message"
     role: Role
-    parts: tuple[Part, ...] = field(
-        converter=lambda value: (Text(value),) if isinstance(value, str) else value
-    )
+    parts: tuple[Part, ...] = field(converter=_as_parts)
     call: str = ""
     name: str = ""
     error: bool = False
@@ -180,22 +181,27 @@ class Message:
         calls: tuple[ToolCall, ...] = ()
         thinks = False
         empty = True
-        for part in self.parts:
-            kind = type(part)
-            if kind is Text:
-                empty = empty and not part.text.strip()  # type: ignore[union-attr]
-                continue
-            if kind not in _PARTS:
-                raise InvalidArgument("wrong-type", f"{part!r} is not a part", field="parts")
+        parts: tuple[object, ...] = self.parts  # whatever a caller passed, until it is checked
+        for part in parts:
+            match part:
+                case Text():
+                    empty = empty and not part.text.strip()
+                    continue
+                case ToolCall():
+                    calls += (part,)
+                case Thinking():
+                    thinks = True
+                case Image() | Opaque():
+                    pass
+                case _:
+                    raise InvalidArgument("wrong-type", "not a part", field="parts")
             empty = False
-            if kind is ToolCall:
-                calls += (part,)  # type: ignore[operator]
-            elif kind is Thinking:
-                thinks = True
         if (calls or thinks) and self.role != "assistant":
             raise InvalidArgument("wrong-role", "only an assistant calls and thinks", field="parts")
         if bool(self.call) != (self.role == "tool"):
-            raise InvalidArgument("wrong-role", "a tool message, and only it, names a call", field="call")
+            raise InvalidArgument(
+                "wrong-role", "a tool message, and only it, names a call", field="call"
+            )
         for name in ("call", "name", "id", "origin"):
             check_text(getattr(self, name), name)
         put = object.__setattr__
@@ -210,12 +216,12 @@ def user(content: str | tuple[Part, ...], *, id: str = "") -> Message:  # noqa: 
     >>> user("hi").role
     'user'
     """
-    return Message("user", content, id=id)  # type: ignore[arg-type]
+    return Message("user", content, id=id)
 
 
 def system(content: str | tuple[Part, ...], *, id: str = "") -> Message:  # noqa: A002
     """Make a mid-conversation system message (provider rule V-A8)."""
-    return Message("system", content, id=id)  # type: ignore[arg-type]
+    return Message("system", content, id=id)
 
 
 def assistant(*parts: str | Part, id: str = "") -> Message:  # noqa: A002
@@ -240,4 +246,4 @@ def tool_result(
     >>> tool_result("c1", "42").call
     'c1'
     """
-    return Message("tool", content, call=call, name=name, error=error, id=id)  # type: ignore[arg-type]
+    return Message("tool", content, call=call, name=name, error=error, id=id)

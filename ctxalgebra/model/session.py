@@ -148,12 +148,11 @@ def append(session: Session, entry: Entry) -> Session:
     node = Node(entry, session.leaf, session.last)
     number = node.number
     view = step(session.view, number, entry)
-    folds = session.folds
-    if folds:
-        folds = {f: f.step(value, node, view) for f, value in folds.items()}
+    # Never shared: asking a session for a fold puts the value into its own dictionary.
+    folds = {f: f.step(value, node, view) for f, value in session.folds.items()}
     if not number % STRETCH:
         node.kept = {_VIEW: view, **folds}
-    return Session(node, node, view, dict(folds) if not folds else folds)
+    return Session(node, node, view, folds)
 
 
 def log(session: Session) -> tuple[Node, ...]:
@@ -237,7 +236,8 @@ def _up(node: Node | None) -> Iterator[Node]:
 
 def _walk(leaf: Node | None, what: Fold[T]) -> tuple[T, View]:
     """Refold a path fold from the nearest node that keeps its value."""
-    value, view = what.init, EMPTY_VIEW
+    value: T = what.init
+    view: View = EMPTY_VIEW
     stretch: list[Node] = []
     for node in _up(leaf):
         if node.kept is not None and what in node.kept:

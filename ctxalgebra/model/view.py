@@ -45,10 +45,21 @@ from ctxalgebra.model.entries import (
     Strip,
     UsageReport,
 )
-from ctxalgebra.model.head import Head, Usage
+from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Message, Thinking
 
-__all__ = ["EMPTY_VIEW", "HEAD", "Break", "Measure", "Shown", "Slots", "View", "hide_thinking", "replaced", "step"]
+__all__ = [
+    "EMPTY_VIEW",
+    "HEAD",
+    "Break",
+    "Measure",
+    "Shown",
+    "Slots",
+    "View",
+    "hide_thinking",
+    "replaced",
+    "step",
+]
 
 HEAD = -1
 """The position of the head, in front of the first message."""
@@ -158,7 +169,7 @@ class View(NamedTuple):
         return tuple(messages) if len(messages) == self.end else tuple(messages[: self.end])
 
     def thinking(self, first: int) -> int:
-        """Find the first slot at or behind `first` that shows thinking; `end` when there is none."""
+        """Find the first slot from `first` on that shows thinking; `end` when there is none."""
         messages = self.slots.messages
         return next((i for i in range(first, self.end) if messages[i].thinks), self.end)
 
@@ -181,7 +192,7 @@ EMPTY_VIEW = View(Head(), Slots([], []), 0, 0, 0, 0, 0, -1, (), (), (), -1, None
 
 
 def hide_thinking(message: Message, behind: int = 0) -> Message:
-    """Take away the thinking parts at index `behind` and later; the same object if there are none."""
+    """Take away the thinking parts from index `behind` on; the same object if there are none."""
     if not any(type(p) is Thinking for p in message.parts[behind:]):
         return message
     kept = tuple(p for i, p in enumerate(message.parts) if i < behind or type(p) is not Thinking)
@@ -198,7 +209,7 @@ def replaced(shown: Message, message: Message, *, bound: bool) -> Message:
 
 
 def _append(slots: Slots, end: int, number: int, message: Message) -> Slots:
-    """Put a message at index `end`, in the shared array if that place is free or already its own."""
+    """Put a message at index `end`: in the shared array if that place is free or its own."""
     messages, numbers = slots.messages, slots.numbers
     if len(messages) == end:
         messages.append(message)
@@ -362,9 +373,7 @@ def _drop(view: View, number: int, drop: Drop) -> View:
     first, last = view.slot(drop.first), view.slot(drop.last)
     items = [*_items(view, 0, first), *_items(view, last + 1, view.end)]
     hide, shift = _bound(view, first), last + 1 - first
-    return _rewrite(
-        view, number, drop.why, first, items, hide=hide, front=view.front, shift=shift
-    )
+    return _rewrite(view, number, drop.why, first, items, hide=hide, front=view.front, shift=shift)
 
 
 def _strip(view: View, number: int, strip: Strip) -> View:

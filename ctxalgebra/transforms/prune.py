@@ -12,7 +12,7 @@ from ctxalgebra.model.gate import record
 from ctxalgebra.model.parts import Message, Text
 from ctxalgebra.model.session import Session
 from ctxalgebra.model.view import Measure
-from ctxalgebra.tokens import check_positive, chars4
+from ctxalgebra.tokens import chars4, check_positive
 from ctxalgebra.transforms.pipeline import CacheState
 
 __all__ = ["default_stub", "drop_suffix", "exchanges", "pays", "prune_suffix"]
@@ -23,11 +23,11 @@ def default_stub(result: Message, tokens: int) -> str:
 
     >>> from ctxalgebra import tool_result
     >>> default_stub(tool_result("c1", "...", name="read"), 9000)
-    '[The result of read was left out before it was sent: about 9000 tokens. Ask for a smaller part.]'
+    '[The result of read was left out unsent: about 9000 tokens. Ask for a smaller part.]'
     """
     name = result.name or "the tool"
     return (
-        f"[The result of {name} was left out before it was sent: about {tokens} tokens. "
+        f"[The result of {name} was left out unsent: about {tokens} tokens. "
         "Ask for a smaller part.]"
     )
 
@@ -36,7 +36,8 @@ def pays(tail: int, saved: int, *, horizon: int, cached: int = 10, written: int 
     """Say whether a tail edit pays within `horizon` further requests.
 
     The edit rewrites `tail - saved` tokens at the write price instead of reading them, and
-    from then on spares `saved` tokens at the read price in each request (provider rules, section 4).
+    from then on spares `saved` tokens at the read price in each request (provider rules,
+    section 4).
 
     Args:
         tail: tokens from the edit to the end, before it.
@@ -117,7 +118,7 @@ def prune_suffix(
     >>> session = record(Session(), user("a"), assistant(ToolCall("c1", "read")))
     >>> session = record(session, tool_result("c1", "x" * 4000))
     >>> project(prune_suffix(session, stub_over=500, drop_over=500)).messages[-1].parts[0].text
-    '[The result of the tool was left out before it was sent: about 1000 tokens. Ask for a smaller part.]'
+    '[The result of the tool was left out unsent: about 1000 tokens. Ask for a smaller part.]'
     """
     check_positive(stub_over=stub_over, drop_over=drop_over)
     if type(horizon) is not int or horizon < 0:

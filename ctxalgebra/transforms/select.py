@@ -12,7 +12,7 @@ from ctxalgebra.model.gate import record
 from ctxalgebra.model.parts import Message, user
 from ctxalgebra.model.session import Session
 from ctxalgebra.model.view import Measure, View
-from ctxalgebra.tokens import calibrate, check_positive, chars4
+from ctxalgebra.tokens import calibrate, chars4, check_positive
 from ctxalgebra.transforms.pipeline import CacheState
 
 __all__ = ["Evicted", "Pressure", "default_notice", "pressure", "select", "snap_frontier"]
@@ -69,7 +69,9 @@ def snap_frontier(
     0
     """
     if not 0 <= index <= len(messages):
-        raise InvalidArgument("invalid-argument", f"index {index} is outside the list", field="index")
+        raise InvalidArgument(
+            "invalid-argument", f"index {index} is outside the list", field="index"
+        )
     keys = [findable(m) for m in messages] if findable is not None else None
     unique: dict[object, int] = {}
     for key in keys or ():
@@ -157,9 +159,7 @@ def select(
     return session if best is None else record(session, best)
 
 
-def _limits(
-    budget: int, target: int | None, reserve: int, window: int | None
-) -> tuple[int, int]:
+def _limits(budget: int, target: int | None, reserve: int, window: int | None) -> tuple[int, int]:
     check_positive(budget=budget, target=target, window=window)
     if type(reserve) is not int or reserve < 0:
         raise InvalidArgument("invalid-argument", "reserve must not be negative", field="reserve")
