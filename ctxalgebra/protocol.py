@@ -20,6 +20,7 @@ Everything here is linear in the number of parts, whatever the ids are.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
@@ -127,7 +128,7 @@ def _pair(messages: Sequence[Message]) -> _Pairs:
     answers: dict[int, list[int]] = {}
     owners: dict[int, tuple[int, int]] = {}
     waiting: dict[str, list[tuple[int, int]]] = {}
-    over: dict[str, list[int]] = {}
+    over: dict[str, deque[int]] = {}
     for index, message in enumerate(messages):
         if message.role == "tool":
             calls = waiting.get(message.call)
@@ -135,18 +136,19 @@ def _pair(messages: Sequence[Message]) -> _Pairs:
                 owners[index] = home, place = calls.pop()
                 answers[home][place] = index
             else:
-                over.setdefault(message.call, []).append(index)
+                over.setdefault(message.call, deque()).append(index)
         elif message.calls:
             answers[index] = [-1] * len(message.calls)
             # Backwards, so that the first of equal ids in one message lies on top.
             for place in range(len(message.calls) - 1, -1, -1):
                 waiting.setdefault(message.calls[place].id, []).append((index, place))
-    # Whatever still waits stands behind all that is over: an earlier call would have been taken.
-    for id_, results in over.items():
-        calls = sorted(waiting.get(id_, ()))
-        for result, (home, place) in zip(results, calls, strict=False):
-            owners[result] = home, place
-            answers[home][place] = result
+    # A call that still waits stands behind all that is over: in front it would have been taken.
+    for home, found in answers.items() if over else ():
+        for place, call in enumerate(messages[home].calls):
+            early = over.get(call.id)
+            if found[place] < 0 and early:
+                found[place] = early.popleft()
+                owners[found[place]] = home, place
     return _Pairs(answers, owners, set(waiting))
 
 
@@ -252,7 +254,7 @@ def _fresh_names(
 
 
 def _tidy(message: Message, ids: Sequence[str], call: str) -> Message:
-    """Give a message its ids and take its blank texts; the same object when that changes nothing."""
+    """Give a message its ids and take its blank texts; the same object if nothing changes."""
     fresh = iter(ids)
     parts: list[Part] = []
     for part in message.parts:
