@@ -76,6 +76,7 @@ from ctxalgebra.transforms.select import (
     select,
     snap_frontier,
 )
+from ctxalgebra.transforms.thinking import strip_thinking
 
 __version__ = "0.1.0"
 __all__ = [
@@ -174,6 +175,7 @@ __all__ = [
     "select",
     "send",
     "snap_frontier",
+    "strip_thinking",
     "system",
     "tool_result",
     "travel",

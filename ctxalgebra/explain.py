@@ -7,11 +7,15 @@ from typing import Literal
 from attrs import frozen
 
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.model.entries import DECISIONS, Replace, Reply
+from ctxalgebra.model.entries import DECISIONS, Cut, Drop, Entry, Replace, Reply
 from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Session, find, walk
+from ctxalgebra.model.view import View
 
 __all__ = ["Explanation", "explain"]
+
+
+State = Literal["shown", "replaced", "cut", "withheld", "waiting"]
 
 
 @frozen
@@ -27,9 +31,20 @@ class Explanation:
     """
 
     number: int
-    state: Literal["shown", "replaced", "cut", "withheld", "waiting"]
+    state: State
     why: str
     by: tuple[int, ...]
+
+
+def _takes(decision: Entry, number: int, view: View) -> bool:
+    """Say whether a cut or drop took the message, and not only the thinking that it was."""
+    match decision:
+        case Cut():
+            return view.slot(number) <= view.slot(decision.through)
+        case Drop():
+            return view.slot(decision.first) <= view.slot(number) <= view.slot(decision.last)
+        case _:
+            return False
 
 
 def explain(session: Session, number: int) -> Explanation:
@@ -54,26 +69,25 @@ def explain(session: Session, number: int) -> Explanation:
     if message.empty and message.role != "tool":
         return Explanation(number, "withheld", "it has no content", (number,))
     seen: Message | None = None
+    before = session.view
     decided: list[int] = []
     why = "it is shown as it was recorded"
-    state: Literal["shown", "replaced"] = "shown"
+    state: State = "shown"
     for at, view in walk(session, number):
         slot = view.slot(number)
         shown = view.slots.messages[slot] if slot >= 0 else None
         decision = at.entry
         if shown is None and seen is not None:
             reason = decision.why if isinstance(decision, DECISIONS) else "the head changed"
-            state_now: Literal["cut", "withheld"] = "cut"
-            if not isinstance(decision, DECISIONS) or decision.kind == "strip":
-                state_now = "withheld"
-            return Explanation(number, state_now, reason, (*decided, at.number))
+            gone: State = "cut" if _takes(decision, number, before) else "withheld"
+            return Explanation(number, gone, reason, (*decided, at.number))
         if seen is not None and shown is not seen:
             decided.append(at.number)
             if isinstance(decision, Replace) and decision.target == number:
                 state, why = "replaced", decision.why
             elif state == "shown":
                 why = "its thinking is hidden since something in front of it changed"
-        seen = shown
+        seen, before = shown, view
     if seen is None:
         view = session.view
         by = (view.flight,) if view.flight >= 0 else ()

@@ -11,8 +11,8 @@ from attrs import frozen
 
 from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.entries import Reply
-from ctxalgebra.model.head import Head
-from ctxalgebra.model.parts import Image, Message, Opaque, Text, Thinking, ToolCall
+from ctxalgebra.model.head import Head, Route
+from ctxalgebra.model.parts import Image, Message, Text, Thinking, ToolCall
 from ctxalgebra.model.session import Fold, Node, Session, fold
 from ctxalgebra.model.view import Measure, View
 
@@ -45,15 +45,14 @@ def chars4(value: Message | Head) -> int:
         return ceil_div(value.characters, 4)
     size = 0
     for part in value.parts:
-        match part:
-            case Text() | Thinking():
-                size += len(part.text)
-            case ToolCall():
-                size += len(part.name) + len(part.arguments)
-            case Image():
-                size += IMAGE_CHARACTERS
-            case Opaque():
-                size += len(part.data)
+        if isinstance(part, Text | Thinking):
+            size += len(part.text)
+        elif isinstance(part, ToolCall):
+            size += len(part.name) + len(part.arguments)
+        elif isinstance(part, Image):
+            size += IMAGE_CHARACTERS
+        else:
+            size += len(part.data)
     return ceil_div(size, 4)
 
 
@@ -86,9 +85,12 @@ class Calibration:
 NEUTRAL = Calibration()
 
 
+_Fitted = tuple[Route, Calibration]
+
+
 @lru_cache(maxsize=64)
-def _calibration(measure: Measure) -> Fold[Calibration | None]:
-    def step(known: Calibration | None, node: Node, view: View) -> Calibration | None:
+def _calibration(measure: Measure) -> Fold[_Fitted | None]:
+    def step(known: _Fitted | None, node: Node, view: View) -> _Fitted | None:
         entry = node.entry
         if type(entry) is Reply:
             usage, sent = entry.usage, view.sent
@@ -96,16 +98,14 @@ def _calibration(measure: Measure) -> Fold[Calibration | None]:
                 return known
             head = measure(sent.head)
             messages = sent.slots.total(measure, sent.end)
-            return _fit(known, head, messages, usage.input)
-        if type(entry) is Head and known is not None:
-            before = node.parent
-            while before is not None and type(before.entry) is not Head:
-                before = before.parent
-            if before is None or before.entry.route != entry.route:  # type: ignore[union-attr]
-                return None
+            fit = _fit(None if known is None else known[1], head, messages, usage.input)
+            return sent.head.route, fit
+        if type(entry) is Head and known is not None and entry.route != known[0]:
+            return None
         return known
 
-    return Fold("calibration", None, step)
+    nothing: _Fitted | None = None
+    return Fold("calibration", nothing, step)
 
 
 def _fit(known: Calibration | None, head: int, messages: int, reported: int) -> Calibration:
@@ -136,7 +136,8 @@ def calibrate(session: Session, *, measure: Measure = chars4) -> Calibration:
     >>> calibrate(session)
     Calibration(overhead=300, numerator=8000, denominator=2000)
     """
-    return fold(session, _calibration(measure)) or NEUTRAL
+    known = fold(session, _calibration(measure))
+    return NEUTRAL if known is None else known[1]
 
 
 def estimate(session: Session, *, measure: Measure = chars4) -> int:

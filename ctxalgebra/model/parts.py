@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, cast, get_args
 
 from attrs import field, frozen
 
@@ -181,8 +181,7 @@ class Message:
         calls: tuple[ToolCall, ...] = ()
         thinks = False
         empty = True
-        parts: tuple[object, ...] = self.parts  # whatever a caller passed, until it is checked
-        for part in parts:
+        for part in cast("tuple[object, ...]", self.parts):  # whatever a caller passed
             match part:
                 case Text():
                     empty = empty and not part.text.strip()

@@ -14,6 +14,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 from attrs import field, frozen
 
+from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.entries import Entry
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.view import EMPTY_VIEW, View, step
@@ -190,14 +191,19 @@ def find(session: Session, number: int, *, along: Literal["path", "log"] = "path
 
 
 def at_leaf(session: Session, number: int) -> Session:
-    """Give the same journal with another leaf; -1 stands in front of the first entry."""
-    if number < 0:
-        leaf, view = None, EMPTY_VIEW
-    else:
-        leaf = find(session, number, along="log")
-        if leaf is session.leaf:
-            return session
-        view = _walk(leaf, _VIEW)[1]
+    """Give the same journal with another leaf; -1 stands in front of the first entry.
+
+    `travel` is what a harness wants; this goes to the bare entry.
+
+    Raises:
+        InvalidArgument: `unknown-entry`.
+    """
+    leaf = find(session, number, along="log")
+    if leaf is None and number != -1:
+        raise InvalidArgument("unknown-entry", f"there is no entry {number}", field="number")
+    if leaf is session.leaf:
+        return session
+    view = _walk(leaf, _VIEW)[1]
     folds = {f: value for f, value in session.folds.items() if f.along == "log"}
     return Session(leaf, session.last, view, folds)
 

@@ -173,10 +173,10 @@ class View(NamedTuple):
         messages = self.slots.messages
         return next((i for i in range(first, self.end) if messages[i].thinks), self.end)
 
-    def loop(self) -> int:
-        """Find the first slot behind the last user message: where the tool loop begins."""
+    def loop(self, before: int) -> int:
+        """Find where the tool loop in front of a slot begins: behind the last user message."""
         messages = self.slots.messages
-        index = self.end
+        index = before
         while index and messages[index - 1].role != "user":
             index -= 1
         return index
@@ -185,7 +185,7 @@ class View(NamedTuple):
         """Say whether a break at slot `at` must wait: it would take leading thinking (V-A7)."""
         if self.head.route.binding != "leading" or self.sent is None:
             return False
-        return self.thinking(max(at, self.loop())) < self.end
+        return self.thinking(max(at, self.loop(self.end))) < self.end
 
 
 EMPTY_VIEW = View(Head(), Slots([], []), 0, 0, 0, 0, 0, -1, (), (), (), -1, None, None, ())

@@ -143,8 +143,6 @@ def select(
         stays = kept + total - sum_to(cut)
         numbers = view.slots.numbers
         gone = cut - view.front - sum(slot >= view.front for slot in keep)
-        if gone <= 0:
-            continue
         evicted = Evicted(numbers[view.front], numbers[cut - 1], gone)
         text = user(notice(evicted))
         best = Cut(
@@ -185,8 +183,8 @@ def _cuts(view: View) -> list[tuple[int, tuple[int, ...]]]:
         last -= 1
     if last == end and view.open:
         last -= 1
-    # The active request: the last run of user messages.
-    stop = view.loop()
+    # The active request: the user messages that began the turn in which the protected part starts.
+    stop = view.loop(last)
     start = stop
     while start > (1 if front else 0) and messages[start - 1].role == "user":
         start -= 1
@@ -200,7 +198,7 @@ def _cuts(view: View) -> list[tuple[int, tuple[int, ...]]]:
             begins = messages[slot].role == "user" and messages[slot - 1].role != "user"
             if slot != start and not begins:
                 continue
-        if start < slot < stop:
+        if start < slot <= stop:
             continue
         keep = tuple(range(start, stop)) if inside else ()
         places.append((slot, keep))
@@ -248,7 +246,5 @@ def pressure(
     fit = calibrate(session, measure=measure)
     total = view.slots.total(measure, view.end)
     estimate = fit.estimate(measure(view.head), total)
-    cuttable = view.flight < 0 and any(
-        cut - view.front - sum(slot >= view.front for slot in keep) > 0 for cut, keep in _cuts(view)
-    )
+    cuttable = view.flight < 0 and not view.holds_loop(0) and bool(_cuts(view))
     return Pressure(estimate, limit, cuttable)

@@ -1,0 +1,280 @@
+"""Each rule of the gate: a legal neighbour passes, the offence is refused with its code."""
+
+from __future__ import annotations
+
+import attrs
+import pytest
+
+from ctxalgebra import (
+    RULES,
+    Answer,
+    Ask,
+    CtxError,
+    Cut,
+    Drop,
+    Head,
+    IllegalDecision,
+    Image,
+    InvalidArgument,
+    Label,
+    Message,
+    Note,
+    Opaque,
+    ProtocolViolation,
+    Replace,
+    Reply,
+    Route,
+    Sent,
+    Session,
+    Strip,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    Usage,
+    UsageReport,
+    assistant,
+    record,
+    system,
+    tool_result,
+    user,
+)
+
+CALL = ToolCall("c1", "read", '{"path":"a"}')
+NOTICE = user("[cut]")
+
+
+def session_of(*entries):
+    return record(Session(), *entries)
+
+
+def read_exchange():
+    """user 0, sent 1, reply with a call 2, result 3, sent 4, reply 5, user 6."""
+    return session_of(
+        user("go"),
+        Sent(),
+        Reply("completed", assistant(Thinking("hm", "s"), CALL)),
+        tool_result("c1", "42"),
+        Sent(),
+        Reply("completed", assistant("done")),
+        user("next"),
+    )
+
+
+OPEN = (user("go"), assistant(CALL, ToolCall("c2", "read")))
+TURNS = (user("a"), assistant("b"), user("c"), assistant("d"), user("e"))
+
+REFUSED = [
+    # code, journal so far, offending entry
+    ("in-flight", (user("a"), Sent()), Sent()),
+    ("in-flight", (user("a"), Sent()), assistant("b")),
+    ("in-flight", (user("a"), Sent()), Head(system="x")),
+    ("in-flight", (*TURNS, Sent()), Cut(1, NOTICE, "w", breaks=True)),
+    ("in-flight", (*TURNS, Sent()), Strip("w", breaks=True)),
+    ("open-call", OPEN, Sent()),
+    ("open-call", OPEN, assistant("b")),
+    ("orphan-result", (user("a"),), tool_result("c1", "x")),
+    ("orphan-result", OPEN, tool_result("c3", "x")),
+    (
+        "orphan-result",
+        (*OPEN, tool_result("c1", "x"), tool_result("c2", "y")),
+        tool_result("c1", "z"),
+    ),
+    ("duplicate-result", (*OPEN, tool_result("c1", "x")), tool_result("c1", "y")),
+    ("duplicate-call", (user("a"),), assistant(CALL, CALL)),
+    ("duplicate-call", (user("a"), Sent()), Reply("completed", assistant(CALL, CALL))),
+    ("empty-request", (), Sent()),
+    ("empty-request", (user(" "),), Sent()),
+    ("no-request", (user("a"),), Reply("failed")),
+    ("no-message", (user("a"), Sent()), Reply("completed")),
+    ("wrong-role", (user("a"), Sent()), Reply("completed", user("b"))),
+    ("unknown-request", (user("a"),), UsageReport(0, Usage())),
+    ("unknown-request", (user("a"),), UsageReport(7, Usage())),
+    ("unknown-entry", (user("a"),), Label(1, "x")),
+    ("unknown-ask", (user("a"),), Answer(0, "answered", "x")),
+    ("unknown-ask", (Ask("k", "t", "q"), Answer(0, "failed")), Answer(0, "answered")),
+    ("frontier-retreat", (*TURNS, Cut(3, NOTICE, "w")), Cut(1, NOTICE, "w")),
+    ("frontier-retreat", (*TURNS, Cut(3, NOTICE, "w", (2,))), Cut(2, NOTICE, "w")),
+    ("not-shown", TURNS, Cut(9, NOTICE, "w")),
+    ("not-shown", (user(" "), *TURNS), Replace(0, user("x"), "w")),
+    ("not-shown", (*OPEN, user("waits")), Replace(2, user("x"), "w")),
+    ("not-shown", TURNS, Drop(9, 1, "w")),
+    ("frozen-notice", (*TURNS, Cut(3, NOTICE, "w")), Replace(5, user("other"), "w")),
+    ("unread", TURNS, Cut(4, NOTICE, "w")),
+    ("unread", (*OPEN, tool_result("c1", "x"), tool_result("c2", "y")), Cut(3, NOTICE, "w")),
+    ("unread", (*OPEN, tool_result("c1", "x"), tool_result("c2", "y")), Drop(1, 3, "w")),
+    (
+        "split-exchange",
+        (*OPEN, tool_result("c1", "x"), tool_result("c2", "y")),
+        Cut(1, NOTICE, "w"),
+    ),
+    ("split-exchange", OPEN, Cut(1, NOTICE, "w")),
+    ("split-exchange", OPEN, Drop(1, 1, "w")),
+    (
+        "split-exchange",
+        (*OPEN, *(tool_result(c, "x") for c in ("c1", "c2")), assistant("y")),
+        Drop(1, 2, "w"),
+    ),
+    ("split-exchange", TURNS, Drop(0, 1, "w")),
+    ("split-exchange", TURNS, Drop(1, 0, "w")),
+    ("bad-keep", TURNS, Cut(1, NOTICE, "w", (2,))),
+    ("bad-keep", TURNS, Cut(1, NOTICE, "w", (1,))),
+    ("bad-keep", TURNS, Cut(3, NOTICE, "w", (2, 0))),
+    ("bad-keep", TURNS, Cut(3, NOTICE, "w", (0, 0))),
+    ("bad-keep", TURNS, Cut(1, NOTICE, "w", (9,))),
+    ("bad-keep", (*TURNS, Cut(1, NOTICE, "w")), Cut(3, NOTICE, "w", (5,))),
+    ("bad-notice", TURNS, Cut(1, assistant("x"), "w")),
+    ("bad-notice", TURNS, Cut(1, user(" "), "w")),
+    ("changed-role", TURNS, Replace(0, system("x"), "w")),
+    ("changed-calls", OPEN, Replace(1, assistant(CALL), "w")),
+    ("changed-calls", OPEN, Replace(1, assistant(ToolCall("c2", "read"), CALL), "w")),
+    (
+        "changed-calls",
+        OPEN,
+        Replace(1, assistant(ToolCall("c1", "write"), ToolCall("c2", "read")), "w"),
+    ),
+    (
+        "changed-type",
+        OPEN,
+        Replace(1, assistant(ToolCall("c1", "read", "[]"), ToolCall("c2", "read")), "w"),
+    ),
+    (
+        "changed-type",
+        OPEN,
+        Replace(1, assistant(ToolCall("c1", "read", "{"), ToolCall("c2", "read")), "w"),
+    ),
+    (
+        "changed-type",
+        OPEN,
+        Replace(1, assistant(ToolCall("c1", "read", "[" * 9999), ToolCall("c2", "read")), "w"),
+    ),
+    ("changed-opaque", (assistant(Opaque("x", "{}"), "a"),), Replace(0, assistant("a"), "w")),
+    ("changed-opaque", (assistant(Thinking("x"), "a"),), Replace(0, assistant("b"), "w")),
+    (
+        "signed-call",
+        (assistant(ToolCall("c1", "r", "{}", signature="s")),),
+        Replace(0, assistant(ToolCall("c1", "r", '{"a":1}', signature="s")), "w"),
+    ),
+    ("empty-replacement", TURNS, Replace(0, user(""), "w")),
+    ("no-change", TURNS, Replace(0, user("a"), "w")),
+    ("no-change", TURNS, Strip("w")),
+    ("silent-break", (*TURNS, Sent(), Reply("failed")), Cut(1, NOTICE, "w")),
+    ("silent-break", (*TURNS, Sent(), Reply("failed")), Replace(4, user("x"), "w")),
+]
+
+
+@pytest.mark.parametrize(
+    ("code", "before", "entry"), REFUSED, ids=[f"{c}-{i}" for i, (c, _, _) in enumerate(REFUSED)]
+)
+def test_refused(code, before, entry):
+    session = session_of(*before)
+    with pytest.raises(CtxError) as caught:
+        record(session, entry)
+    assert caught.value.code == code
+    assert caught.value.entry == len(before)
+    blame = (
+        IllegalDecision if isinstance(entry, Cut | Drop | Replace | Strip) else ProtocolViolation
+    )
+    assert type(caught.value) is blame
+    assert session == session_of(*before)
+
+
+def test_every_rule_has_a_refusal():
+    refused = {code for code, _, _ in REFUSED} | {"open-loop"}
+    assert {rule.code for rule in RULES} == refused
+
+
+def test_silent_breaks_of_each_decision():
+    session = read_exchange()
+    offers = [
+        Replace(2, assistant(Thinking("hm", "s"), ToolCall("c1", "read", "{}")), "w"),
+        Drop(2, 3, "w"),
+        Strip("w"),
+        Cut(3, NOTICE, "w", (0,)),
+    ]
+    for offer in offers:
+        with pytest.raises(IllegalDecision, match="silent-break"):
+            record(session, offer)
+        assert len(record(session, attrs.evolve(offer, breaks=True))) == 8
+
+
+def test_leading_thinking_of_an_open_loop_waits_for_the_next_user_message():
+    head = Head(Route("anthropic", "m", binding="leading"))
+    session = session_of(
+        head,
+        user("go"),
+        Sent(),
+        Reply("completed", assistant(Thinking("hm", "s"), CALL)),
+        tool_result("c1", "42"),
+    )
+    for offer in (Strip("w", breaks=True), Head(system="new")):
+        with pytest.raises(CtxError) as caught:
+            record(session, offer)
+        assert caught.value.code == "open-loop"
+    assert record(session, head).view.head == head
+    later = record(session, Sent(), Reply("completed", assistant("ok")), user("next"))
+    assert record(later, Strip("w", breaks=True)).view.thinking(0) == later.view.end
+
+
+def test_record_takes_all_entries_or_none():
+    session = session_of(user("a"))
+    with pytest.raises(ProtocolViolation, match=r"orphan-result.*entry 2"):
+        record(session, user("b"), tool_result("c1", "x"))
+    assert len(session) == 1
+    assert record(session) is session
+
+
+def test_what_is_no_entry_is_refused():
+    with pytest.raises(InvalidArgument, match="unknown-kind"):
+        record(Session(), "hi")
+
+
+def test_reused_ids_pair_with_the_open_exchange():
+    session = session_of(user("a"), assistant(CALL), tool_result("c1", "1"))
+    session = record(session, assistant(CALL), tool_result("c1", "2"))
+    assert [m.parts[0] for m in session.view.messages()[2::2]] == [Text("1"), Text("2")]
+
+
+def test_arguments_that_never_were_json_may_be_replaced_by_json():
+    session = session_of(user("a"), assistant(ToolCall("c1", "r", '{"a":')))
+    session = record(session, Replace(1, assistant(ToolCall("c1", "r", '{"a":1}')), "half-written"))
+    assert session.view.slots.messages[1].calls[0].arguments == '{"a":1}'
+
+
+def test_neutral_entries_are_always_accepted():
+    session = record(session_of(*OPEN), Note("ui", "{}"), Label(0, "start"), Ask("k", "t", "q"))
+    assert session.view.messages() == session_of(*OPEN).view.messages()
+
+
+@pytest.mark.parametrize(
+    ("make", "code"),
+    [
+        (lambda: Text(5), "wrong-type"),
+        (lambda: Text("\ud800"), "lone-surrogate"),
+        (lambda: Thinking("a", 1), "wrong-type"),
+        (lambda: Image("x", None), "wrong-type"),
+        (lambda: ToolCall("a", "b", {}), "wrong-type"),
+        (lambda: ToolCall("a", "b", "{}", "\udfff"), "lone-surrogate"),
+        (lambda: Opaque("a", b""), "wrong-type"),
+        (lambda: Message("model", ()), "wrong-role"),
+        (lambda: Message("user", [Text("a")]), "wrong-type"),
+        (lambda: Message("user", ("a",)), "wrong-type"),
+        (lambda: Message("user", (CALL,)), "wrong-role"),
+        (lambda: Message("user", (Thinking("a"),)), "wrong-role"),
+        (lambda: Message("user", (), call="c1"), "wrong-role"),
+        (lambda: Message("tool", ()), "wrong-role"),
+        (lambda: Message("user", (), id=3), "wrong-type"),
+        (lambda: Head(system=None), "wrong-type"),
+        (lambda: Tool("read", schema={}), "wrong-type"),
+        (lambda: Head(tools=(Tool("read"), Tool(1))), "wrong-type"),
+        (lambda: Route(binding="strict"), "invalid-argument"),
+        (lambda: Usage(input=1.5), "wrong-type"),
+        (lambda: Usage(input=True), "wrong-type"),
+        (lambda: Usage(output=-1), "invalid-argument"),
+        (lambda: Note(1), "wrong-type"),
+    ],
+)
+def test_values_are_checked_when_they_are_made(make, code):
+    with pytest.raises(InvalidArgument) as caught:
+        make()
+    assert caught.value.code == code
