@@ -22,6 +22,7 @@ CODES: dict[str, str] = {
     "duplicate-result": "a call of the open exchange is answered a second time",
     "empty-request": "there is no message to send",
     "in-flight": "a request is open: wait for its reply",
+    "missing-id": "a call has no id",
     "no-message": "a completed reply has no message",
     "no-request": "there is no open request that a reply could close",
     "open-call": "calls are open: record their results or abandon them",

@@ -83,6 +83,8 @@ REFUSED = [
     ("duplicate-result", (*OPEN, tool_result("c1", "x")), tool_result("c1", "y")),
     ("duplicate-call", (user("a"),), assistant(CALL, CALL)),
     ("duplicate-call", (user("a"), Sent()), Reply("completed", assistant(CALL, CALL))),
+    ("missing-id", (user("a"),), assistant(ToolCall("", "read"))),
+    ("missing-id", (user("a"), Sent()), Reply("completed", assistant(CALL, ToolCall("", "r")))),
     ("empty-request", (), Sent()),
     ("empty-request", (user(" "),), Sent()),
     ("no-request", (user("a"),), Reply("failed")),

@@ -92,6 +92,13 @@ def _calls_once(_: Session, entry: Any) -> str | None:
     return None
 
 
+def _calls_named(_: Session, entry: Any) -> str | None:
+    message = entry.message if type(entry) is Reply else entry
+    if message is not None and not all(call.id for call in message.calls):
+        return "nothing can answer a call without an id"
+    return None
+
+
 def _idle(session: Session, entry: Any) -> str | None:
     if session.view.flight >= 0 and (type(entry) is not Message or entry.role == "assistant"):
         return f"the request of entry {session.view.flight} has no reply yet"
@@ -323,6 +330,7 @@ RULES: tuple[Rule, ...] = (
     Rule("orphan-result", (Message,), _answers_open_call),
     Rule("duplicate-result", (Message,), _answers_once),
     Rule("duplicate-call", (Message, Reply), _calls_once),
+    Rule("missing-id", (Message, Reply), _calls_named),
     Rule("empty-request", (Sent,), _has_messages),
     Rule("no-request", (Reply,), _in_flight),
     Rule("no-message", (Reply,), _has_answer),
