@@ -53,6 +53,7 @@ from ctxalgebra import (
     walk,
 )
 from ctxalgebra.model.session import STRETCH
+from ctxalgebra.model.view import EMPTY_VIEW
 
 NOTICE = user("[cut]")
 
@@ -355,6 +356,15 @@ def test_diverging_lines_do_not_see_each_other():
     assert texts(again)[-1:] == ["left"]
     assert texts(base) == ["u0", "a0", "u1", "a1"]
     assert right.view.slots is not left.view.slots
+
+
+def test_nothing_of_a_session_stays_behind_when_it_is_gone():
+    message = user("secret")
+    session = record(Session(), message)
+    assert EMPTY_VIEW.slots.messages == []
+    count = sys.getrefcount(message)
+    del session
+    assert sys.getrefcount(message) == count - 2, "the node and the array held it"
 
 
 def test_threads_that_grow_one_value_do_not_see_each_other():

@@ -211,7 +211,8 @@ def replaced(shown: Message, message: Message, *, bound: bool) -> Message:
 def _append(slots: Slots, end: int, number: int, message: Message) -> Slots:
     """Put a message at index `end`: in the shared array if that place is free or its own."""
     messages, numbers = slots.messages, slots.numbers
-    if len(messages) == end:
+    # The empty array is everyone's: a line begins with an array of its own.
+    if len(messages) == end > 0:
         messages.append(message)
         numbers.append(number)
     # Checked after the append, too: another thread may have taken the place in between.
@@ -224,7 +225,8 @@ def _append(slots: Slots, end: int, number: int, message: Message) -> Slots:
 
 def _show(view: View, items: Numbered) -> View:
     """Show messages at the end of the view; those without content stay withheld."""
-    slots, end, opened = view.slots, view.end, view.open
+    slots, end = view.slots, view.end
+    opened: tuple[str, ...] = ()
     for number, message in items:
         if message.empty and message.role != "tool":
             continue
@@ -246,7 +248,7 @@ def _message(view: View, number: int, message: Message) -> View:
         if len(results) > 1:
             order = {call: index for index, call in enumerate(view.open)}
             results = tuple(sorted(results, key=lambda item: order[item[1].call]))
-        return _show(view._replace(open=()), (*results, *view.waiting))
+        return _show(view, (*results, *view.waiting))
     if view.open or view.flight >= 0:
         return view._replace(waiting=(*view.waiting, (number, message)))
     view = _show(view, ((number, message),))
