@@ -243,12 +243,12 @@ def _fresh_names(
                 used.add(call.id)
                 continue
             base = call.id or _NAMELESS
-            # The count goes on from use to use, so that each taken name is met once.
+            # The count goes on from use to use, so that each taken name is met once. Two ids never
+            # get the same name: the last joint tells them apart.
             number = numbers.get(base, 1) + 1
             while (name := f"{base}{_JOINT}{number}") in taken:
                 number += 1
             numbers[base] = number
-            taken.add(name)
             names[index, place] = name
     return names
 

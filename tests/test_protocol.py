@@ -150,7 +150,9 @@ def test_a_nameless_call_gets_a_name():
 def test_an_aborted_turn_without_calls_stays_and_frees_ids():
     assert found(U, assistant("half a sen"), V, aborted=[1, 0, 7, -1]) == []
     # The retry may use the id again: the aborted use leaves.
-    assert found(U, call("x"), call("x"), result("x"), aborted=[1]) == [("aborted-calls", 1, "x")]
+    retried = (U, call("x"), call("x"), result("x"))
+    assert found(*retried, aborted=[1]) == [("aborted-calls", 1, "x")]
+    assert repair(retried, aborted=[1]).messages == (U, call("x"), result("x"))
 
 
 def test_what_leaves_stands_between_nothing():
@@ -160,6 +162,16 @@ def test_what_leaves_stands_between_nothing():
         ("empty-content", 2, ""),
         ("empty-content", 3, ""),
     ]
+
+
+def test_an_aborted_message_without_calls_still_stands_between():
+    assert found(call("x"), A, result("x"), aborted=[1]) == [("late-result", 2, "x")]
+    assert found(assistant("half", ""), aborted=[0]) == [("blank-text", 0, "")]
+
+
+def test_a_message_behind_another_exchange_does_not_steer_the_first():
+    messages = (call("x"), call("y"), result("y"), V, result("x"))
+    assert found(*messages) == [("late-result", 4, "x")]
 
 
 def test_a_list_is_taken_and_a_sound_tuple_comes_back_itself():
@@ -186,7 +198,7 @@ SPOKEN = st.lists(
     | st.builds(Thinking, TEXTS),
     max_size=4,
 ).map(tuple)
-MESSAGES = st.lists(
+ANYTHING = st.lists(
     st.builds(Message, st.sampled_from(["user", "system"]), CONTENT)
     | st.builds(Message, st.just("assistant"), SPOKEN)
     | st.builds(lambda ids: call(*ids), st.lists(IDS, min_size=1, max_size=3))
@@ -194,6 +206,31 @@ MESSAGES = st.lists(
     | st.builds(tool_result, IDS, CONTENT),
     max_size=14,
 ).map(tuple)
+
+
+@st.composite
+def near_misses(draw):
+    """Draw a sound list, and damage it in up to two places."""
+    messages = []
+    for number in range(draw(st.integers(0, 4))):
+        messages += draw(st.sampled_from([[], [U], [U, V], [A], [system("s")]]))
+        ids = [f"{name}{number}" for name in "xyz"[: draw(st.integers(0, 3))]]
+        messages += [call(*ids), *map(result, ids)] if ids else []
+    for _ in range(draw(st.integers(0, 2)) if messages else 0):
+        at, to = draw(st.tuples(*[st.integers(0, len(messages) - 1)] * 2))
+        match draw(st.sampled_from(["move", "copy", "lose", "steer"])):
+            case "move":
+                messages.insert(to, messages.pop(at))
+            case "copy":
+                messages.insert(to, messages[at])
+            case "steer":
+                messages.insert(to, draw(st.sampled_from([U, A, user(""), call("x0")])))
+            case _:
+                messages[at : at + 1] = [] if len(messages) > 1 else [U]
+    return tuple(messages)
+
+
+MESSAGES = ANYTHING | near_misses()
 ABORTED = st.sets(st.integers(-1, 14), max_size=3)
 
 
@@ -272,7 +309,7 @@ def essence(message):
     return message.role, message.name, message.error, [
         (p.name, p.arguments) if type(p) is ToolCall else p
         for p in message.parts
-        if type(p) is not Text or p.text.strip()
+        if message.empty or type(p) is not Text or p.text.strip()
     ]  # fmt: skip
 
 
