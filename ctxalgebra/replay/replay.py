@@ -1,0 +1,340 @@
+"""Replay a recorded session under a pipeline, and weigh the requests that it would have sent.
+
+What is replayed are the events of the recorded path: messages, heads, requests and how they
+ended. Decisions on it belong to whoever took them and are left out, and so are labels, notes,
+asks and answers. Usage is left out too: it was reported for the requests that were sent then, and
+a stage that calibrates on it would take small requests for big ones. So tokens are those of
+the measure, for budgets and for the account alike.
+
+An assistant message that no `Sent` announces is the reply to a request that nobody recorded; one
+is made for it. A head that may not change in the open tool loop (rule V-A7) holds from the next
+user message on.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import NamedTuple
+
+from attrs import frozen
+
+from ctxalgebra.model.entries import Reply, Sent
+from ctxalgebra.model.gate import record
+from ctxalgebra.model.head import Head
+from ctxalgebra.model.parts import Message
+from ctxalgebra.model.session import Session, path
+from ctxalgebra.model.view import HEAD, Measure, View
+from ctxalgebra.profiles import profile_for, violations
+from ctxalgebra.project import Request, project
+from ctxalgebra.replay.cache import Cache, Ideal, Prices, shared
+from ctxalgebra.tokens import ceil_div, chars4, check_positive
+from ctxalgebra.transforms.pipeline import Pipeline, Stage, pipeline
+from ctxalgebra.transforms.prune import prune_suffix
+from ctxalgebra.transforms.select import select
+
+__all__ = ["PIPELINES", "Declared", "Plan", "Run", "plan", "replay", "resend", "slide"]
+
+PIPELINES = ("none", "sliding", "paging")
+"""The pipelines that can be compared, by name."""
+
+
+@frozen
+class Plan:
+    """Say how a session is replayed.
+
+    Args:
+        name: for people.
+        settle: the stage that runs before each request.
+        budget: tokens that a request should keep to.
+        slides: give each request its own window of the newest messages that fit the budget, as
+            most libraries do: nothing is recorded, so nothing holds from one request to the next.
+    """
+
+    name: str
+    settle: Stage
+    budget: int
+    slides: bool = False
+
+
+def plan(
+    name: str,
+    *,
+    budget: int,
+    target: int | None = None,
+    window: int | None = None,
+    measure: Measure = chars4,
+) -> Plan:
+    """Make the plan of a pipeline by its name.
+
+    `none` sends everything. `sliding` drops the oldest messages of each request until it fits, at
+    the nearest place that splits no exchange. `paging` is what this library is for: a frontier that
+    stands still between cuts (`select`), exchanges over a quarter of the target dropped once they
+    were read, and results over the whole target replaced before they are sent (`prune_suffix`).
+
+    Args:
+        name: one of `PIPELINES`.
+        budget: most tokens of a request.
+        target: tokens that a cut leaves; 5/8 of the budget by default.
+        window: the model's context window in tokens; caps the budget and, in proportion, the
+            target.
+        measure: tokens of a message or head.
+
+    Raises:
+        InvalidArgument: `invalid-argument` for tokens that are no positive integers.
+
+    >>> plan("sliding", budget=100).slides
+    True
+    """
+    check_positive(budget=budget, target=target, window=window)
+    aim = ceil_div(budget * 5, 8) if target is None else target
+    if window is not None and window < budget:
+        budget, aim = window, max(1, aim * window // budget)
+    aim = min(aim, budget)
+    settle: Pipeline = pipeline()
+    if name == "paging":
+        settle = pipeline(
+            partial(prune_suffix, stub_over=aim, drop_over=ceil_div(aim, 4), measure=measure),
+            partial(select, budget=budget, target=aim, measure=measure),
+        )
+    return Plan(name, settle, budget, slides=name == "sliding")
+
+
+@frozen
+class Declared:
+    """Tell of a break that an entry declared.
+
+    Args:
+        request: index of the request that was no extension of the one before it.
+        at: index of the first message that differs, -1 for the head.
+        why: the reason that was declared.
+        rebilled: tokens behind it that the request before had shown already.
+    """
+
+    request: int
+    at: int
+    why: str
+    rebilled: int
+
+
+@frozen
+class Run:
+    """Sum up a replay, in tokens of the measure.
+
+    Args:
+        pipeline: name of the plan.
+        requests: how many were sent.
+        input: tokens of all requests; `cached` of them some earlier request began with.
+        cost: hundredths of the price of one input token.
+        largest: tokens of the largest request.
+        over_budget: how many requests had more tokens than the budget.
+        invalid: how many requests the provider would have refused (`profiles.violations`).
+        silent: how many requests did not extend the one before them, and no entry said so.
+        breaks: the breaks that were declared.
+    """
+
+    pipeline: str
+    requests: int
+    input: int
+    cached: int
+    cost: int
+    largest: int
+    over_budget: int
+    invalid: int
+    silent: int
+    breaks: tuple[Declared, ...]
+
+
+def _events(recorded: Session) -> Iterator[Message | Head | Sent | Reply]:
+    """Give what is replayed, with a request in front of each assistant message that has none."""
+    for node in path(recorded):
+        entry = node.entry
+        if isinstance(entry, Message) and entry.role == "assistant":
+            yield Sent(inferred=True)
+            yield Reply("completed", entry)
+        elif isinstance(entry, Message | Head | Sent | Reply):
+            yield entry
+
+
+def resend(recorded: Session, settle: Stage) -> Iterator[Session]:
+    """Record the events of a session's path anew; give the session as each request leaves.
+
+    Args:
+        recorded: read along its path.
+        settle: runs before each request.
+
+    Raises: what the stage raises.
+
+    >>> from ctxalgebra import Session, assistant, pipeline, project, record, user
+    >>> recorded = record(Session(), user("a"), assistant("b"), user("c"), assistant("d"))
+    >>> [len(project(session).messages) for session in resend(recorded, pipeline())]
+    [1, 3]
+    """
+    session = Session()
+    head = session.head
+    for entry in _events(recorded):
+        match entry:
+            case Head():
+                head = entry
+            case Sent():
+                if head != session.head and not session.view.holds_loop(HEAD):
+                    session = record(session, head)
+                # Without the recorded decisions all may be withheld: then there is nothing to send.
+                if session.view.end:
+                    session = record(settle(session), entry)
+                    yield session
+            case Reply() if session.view.flight >= 0:
+                session = record(session, Reply(entry.outcome, entry.message))
+            case Reply():
+                if entry.message is not None and entry.outcome == "completed":
+                    session = record(session, entry.message)
+            case Message():
+                session = record(session, entry)
+
+
+def slide(view: View, budget: int, measure: Measure = chars4) -> int:
+    """Find the first slot of the newest messages that fit the budget, or of the last exchange.
+
+    The window begins at the nearest place from there on that splits no exchange; when there is
+    none, the last message or exchange is sent, too large as it is. Costs a binary search.
+
+    >>> from ctxalgebra import Session, record, user
+    >>> slide(record(Session(), *map(user, ("1234", "1234", "1234"))).view, 2)
+    1
+    """
+    slots, end = view.slots, view.end
+    room = budget - measure(view.head)
+    total = slots.total(measure, end)
+    first = bisect_left(slots.sums[measure], total - room, 0, end + 1)
+    while first < end and slots.messages[first].role == "tool":
+        first += 1
+    if first >= end:
+        first = max(0, end - 1)
+        while first and slots.messages[first].role == "tool":
+            first -= 1
+    return first
+
+
+class _Window(NamedTuple):
+    """A request that left: `messages` stand in the slots of `view` from `first` on."""
+
+    view: View
+    first: int
+    request: Request
+
+    def tokens(self, measure: Measure, count: int) -> int:
+        """Measure the head and the first `count` messages; nothing at all for -1."""
+        if count < 0:
+            return 0
+        total = self.view.slots.total
+        messages = total(measure, self.first + count) - total(measure, self.first)
+        return measure(self.request.head) + messages
+
+    def common(self, earlier: _Window) -> int:
+        """Count the leading messages of an earlier request; -1 when the head differs."""
+        if self.request.head != earlier.request.head:
+            return HEAD
+        return shared(self.request.messages, earlier.request.messages)
+
+    def rebilled(self, measure: Measure, earlier: _Window, at: int) -> int:
+        """Measure what stands from index `at` on and was recorded before `earlier` was sent."""
+        slots, sent = self.view.slots, earlier.view.flight
+        span = range(self.first + max(at, 0), self.view.end)
+        tokens = sum(measure(slots.messages[i]) for i in span if slots.numbers[i] < sent)
+        return tokens + (measure(self.request.head) if at == HEAD else 0)
+
+
+class _Validity:
+    """Judges requests by the provider's rules; of one that extends the last, only what is new.
+
+    A new user message behind an assistant's begins a stretch that no rule connects with what
+    stands before it, so the stretches in front of the last such place are judged once. Only the
+    rule on leading thinking (V-A7) looks further.
+    """
+
+    def __init__(self) -> None:
+        self._judged = 0
+        self._broken = False
+
+    def breaks_rules(self, request: Request, *, extends: bool) -> bool:
+        head, messages = request.head, request.messages
+        if not extends:
+            self._judged, self._broken = 0, False
+        profile = profile_for(head.route.provider)
+        tail = messages[self._judged :]
+        if head.route.binding != "leading":
+            for index in range(len(messages) - 1, self._judged, -1):
+                if messages[index].role == "user" and messages[index - 1].role == "assistant":
+                    settled = messages[self._judged : index]
+                    self._broken |= bool(violations(settled, profile, head=head))
+                    self._judged, tail = index, messages[index:]
+                    break
+        return self._broken or bool(violations(tail, profile, head=head))
+
+
+def replay(
+    recorded: Session,
+    plan: Plan,
+    *,
+    cache: Cache | None = None,
+    prices: Prices | None = None,
+    measure: Measure = chars4,
+    tick: Callable[[], object] = lambda: None,
+) -> Run:
+    """Replay a recorded session under a plan and sum up what its requests would have cost.
+
+    Costs the entries plus what the requests show.
+
+    Args:
+        recorded: read along its path, never changed.
+        plan: see `plan`; any stage of your own will do.
+        cache: a fresh cache model; `Ideal` by default.
+        prices: of cached and uncached tokens.
+        measure: tokens of a message or head.
+        tick: called after each request, for a progress bar.
+
+    Raises: what the stage raises.
+
+    >>> from ctxalgebra import Session, assistant, pipeline, record, user
+    >>> recorded = record(Session(), user("a" * 40), assistant("b" * 40), user("c"), assistant("d"))
+    >>> run = replay(recorded, Plan("mine", pipeline(), budget=100))
+    >>> run.requests, run.input, run.cached, run.cost
+    (2, 31, 10, 2725)
+    """
+    cache = Ideal() if cache is None else cache
+    prices = Prices() if prices is None else prices
+    validity = _Validity()
+    before: _Window | None = None
+    breaks: list[Declared] = []
+    requests = total = read = cost = largest = over = invalid = silent = 0
+    for session in resend(recorded, plan.settle):
+        view = session.view
+        first = slide(view, plan.budget, measure) if plan.slides else 0
+        request = project(session)
+        if first:
+            request = Request(request.head, request.messages[first:])
+        window = _Window(view, first, request)
+        size = window.tokens(measure, len(request.messages))
+        cached = window.tokens(measure, cache.take(request))
+        extends = True
+        if before is not None:
+            at = window.common(before)
+            extends = at == len(before.request.messages)
+            if not extends and view.broke is None:
+                silent += 1
+            elif not extends and view.broke is not None:
+                rebilled = window.rebilled(measure, before, at)
+                breaks.append(Declared(requests, at, view.broke.why, rebilled))
+        requests += 1
+        total += size
+        read += cached
+        cost += prices.cost(cached=cached, rest=size - cached)
+        largest = max(largest, size)
+        over += size > plan.budget
+        invalid += validity.breaks_rules(request, extends=extends)
+        before = window
+        tick()
+    return Run(
+        plan.name, requests, total, read, cost, largest, over, invalid, silent, tuple(breaks)
+    )

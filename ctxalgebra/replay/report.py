@@ -1,0 +1,181 @@
+"""Compare pipelines on one recorded session: the budget to compare at, the runs, one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from attrs import asdict, frozen
+
+from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.model.session import Session
+from ctxalgebra.model.view import Measure
+from ctxalgebra.replay.cache import CACHES
+from ctxalgebra.replay.replay import PIPELINES, Run, plan, replay, resend
+from ctxalgebra.tokens import ceil_div, chars4, check_positive
+from ctxalgebra.transforms.pipeline import pipeline
+
+__all__ = ["LARGEST_DEFAULT", "Comparison", "compare", "default_budget", "rows", "verdict"]
+
+LARGEST_DEFAULT = 128_000
+"""The budget that is never exceeded unless somebody asks for more, in tokens."""
+
+
+@frozen
+class Comparison:
+    """Hold what one session costs under several pipelines.
+
+    Args:
+        budget: tokens that the requests were to keep to.
+        cache: name of the cache model.
+        runs: one for each pipeline that was asked for, in that order.
+        everything: the run that sends everything, which the others are measured against.
+    """
+
+    budget: int
+    cache: str
+    runs: tuple[Run, ...]
+    everything: Run
+
+
+def default_budget(
+    recorded: Session, *, target: int | None = None, measure: Measure = chars4
+) -> int:
+    """Choose a budget at which a comparison shows something, for want of one.
+
+    With a target, 8/5 of it. Else half of the largest request when everything is sent, so that
+    the later half of a session is over it; at most 128,000 tokens.
+
+    >>> from ctxalgebra import Session, assistant, record, user
+    >>> default_budget(record(Session(), user("a" * 400), assistant("b")))
+    50
+    """
+    if target is not None:
+        return ceil_div(target * 8, 5)
+    largest = 0
+    for session in resend(recorded, pipeline()):
+        view = session.view
+        largest = max(largest, measure(view.head) + view.slots.total(measure, view.end))
+    return min(LARGEST_DEFAULT, max(1, ceil_div(largest, 2)))
+
+
+def compare(
+    recorded: Session,
+    *,
+    pipelines: Sequence[str] = PIPELINES,
+    budget: int | None = None,
+    target: int | None = None,
+    window: int | None = None,
+    cache: str = "ideal",
+    measure: Measure = chars4,
+    tick: Callable[[], object] = lambda: None,
+) -> Comparison:
+    """Replay a recorded session under several pipelines.
+
+    Args:
+        recorded: read along its path, never changed.
+        pipelines: some of `PIPELINES`; each counts once.
+        budget: most tokens of a request; see `default_budget`.
+        target, window: see `plan`.
+        cache: one of `CACHES`.
+        measure: tokens of a message or head.
+        tick: called after each request of each pipeline.
+
+    Raises:
+        InvalidArgument: `invalid-argument`, an unknown name, or no positive integer.
+
+    >>> from ctxalgebra import Session, assistant, record, user
+    >>> recorded = record(Session(), user("a" * 400), assistant("b"), user("c"), assistant("d"))
+    >>> [(run.pipeline, run.largest) for run in compare(recorded).runs]
+    [('none', 102), ('sliding', 100), ('paging', 102)]
+    """
+    check_positive(budget=budget, target=target, window=window)
+    for name, known, field in [
+        *((name, PIPELINES, "pipeline") for name in pipelines),
+        (cache, tuple(CACHES), "cache"),
+    ]:
+        if name not in known:
+            text = f"there is no {field} {name!r}: choose from {', '.join(known)}"
+            raise InvalidArgument("invalid-argument", text, field=field)
+    if budget is None:
+        budget = default_budget(recorded, target=target, measure=measure)
+    runs: dict[str, Run] = {}
+    limit = budget
+    for name in dict.fromkeys([*pipelines, "none"]):
+        chosen = plan(name, budget=budget, target=target, window=window, measure=measure)
+        runs[name] = replay(recorded, chosen, cache=CACHES[cache](), measure=measure, tick=tick)
+        limit = chosen.budget
+    wanted = tuple(runs[name] for name in dict.fromkeys(pipelines))
+    return Comparison(limit, cache, wanted, runs["none"])
+
+
+def rows(comparison: Comparison) -> list[dict[str, Any]]:
+    """Give the runs as JSON values: tokens as integers, ratios to four decimals.
+
+    `cost` is in input tokens at their full price, rounded up; `cost_vs_none` is null where sending
+    everything costs nothing, since nothing was sent.
+    """
+    everything = comparison.everything.cost
+    return [
+        {
+            "pipeline": run.pipeline,
+            "cache": comparison.cache,
+            "requests": run.requests,
+            "mean_request_tokens": ceil_div(run.input, run.requests) if run.requests else 0,
+            "input_tokens": run.input,
+            "cached_tokens": run.cached,
+            "uncached_tokens": run.input - run.cached,
+            "cost": ceil_div(run.cost, 100),
+            "cost_vs_none": round(run.cost / everything, 4) if everything else None,
+            "max_request_tokens": run.largest,
+            "over_budget": run.over_budget,
+            "invalid_requests": run.invalid,
+            "silent_breaks": run.silent,
+            "breaks": [asdict(b) for b in run.breaks],
+        }
+        for run in comparison.runs
+    ]
+
+
+def _breaks(run: Run) -> str:
+    count = run.silent + len(run.breaks)
+    if not count:
+        return "the cache never breaks"
+    silent = {0: "none silent", count: "all silent"}.get(run.silent, f"{run.silent} silent")
+    return f"{count} break{'s' * (count > 1)}, {silent}"
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} request{'s' * (count > 1)} {what}"
+
+
+def verdict(comparison: Comparison) -> str:
+    """Say in one line what the comparison shows.
+
+    It speaks of `paging` when that was compared, else of the last pipeline that was.
+
+    >>> from ctxalgebra import Session, assistant, record, user
+    >>> recorded = record(Session(), user("a" * 400), assistant("b"), user("c"), assistant("d"))
+    >>> verdict(compare(recorded, pipelines=("sliding",)))
+    'sliding costs 0.93 of sending everything; 1 break, all silent; 1 request over 51 tokens.'
+    """
+    runs = {run.pipeline: run for run in comparison.runs}
+    everything = comparison.everything
+    if not everything.requests:
+        return "The session holds no request, so there is nothing to compare."
+    run = runs.get("paging") or comparison.runs[-1]
+    said: list[str] = []
+    if run.pipeline == "none":
+        said.append("Sending everything is what the others are measured against")
+    else:
+        cost = f"{run.pipeline} costs {run.cost / everything.cost:.2f} of sending everything"
+        sliding = runs.get("sliding")
+        if run.pipeline != "sliding" and sliding is not None:
+            cost += f" and {run.cost / sliding.cost:.2f} of a sliding window"
+        said.append(cost)
+    said.append(_breaks(run))
+    if run.over_budget:
+        said.append(_count(run.over_budget, f"over {comparison.budget:,} tokens"))
+    if run.invalid:
+        said.append(_count(run.invalid, "that the provider would refuse"))
+    return "; ".join(said) + "."
