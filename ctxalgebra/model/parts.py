@@ -178,7 +178,7 @@ class Message:
             raise InvalidArgument("wrong-role", f"there is no role {self.role!r}", field="role")
         if type(self.parts) is not tuple:
             raise InvalidArgument("wrong-type", "parts must be a tuple", field="parts")
-        calls: tuple[ToolCall, ...] = ()
+        calls: list[ToolCall] = []
         thinks = False
         empty = True
         for part in cast("tuple[object, ...]", self.parts):  # whatever a caller passed
@@ -187,7 +187,7 @@ class Message:
                     empty = empty and not part.text.strip()
                     continue
                 case ToolCall():
-                    calls += (part,)
+                    calls.append(part)
                 case Thinking():
                     thinks = True
                 case Image() | Opaque():
@@ -204,7 +204,7 @@ class Message:
         for name in ("call", "name", "id", "origin"):
             check_text(getattr(self, name), name)
         put = object.__setattr__
-        put(self, "calls", calls)
+        put(self, "calls", tuple(calls))
         put(self, "thinks", thinks)
         put(self, "empty", empty)
 
