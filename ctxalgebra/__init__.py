@@ -64,7 +64,9 @@ from ctxalgebra.model.parts import (
 )
 from ctxalgebra.model.session import Fold, Node, Session, at_leaf, find, fold, log, path, walk
 from ctxalgebra.model.view import Break, View
+from ctxalgebra.profiles import PROFILES, Profile, Violation, profile_for, violations
 from ctxalgebra.project import Request, project, reply, requests, send
+from ctxalgebra.protocol import DEFECTS, Defect, Repair, Repaired, defects, repair
 from ctxalgebra.tokens import Calibration, Measure, calibrate, chars4, estimate
 from ctxalgebra.transforms.pipeline import CacheState, Pipeline, Stage, pipeline
 from ctxalgebra.transforms.prune import default_stub, drop_suffix, exchanges, pays, prune_suffix
@@ -82,6 +84,8 @@ __version__ = "0.1.0"
 __all__ = [
     "CODES",
     "DECISIONS",
+    "DEFECTS",
+    "PROFILES",
     "RULES",
     "Account",
     "Answer",
@@ -94,6 +98,7 @@ __all__ = [
     "Cut",
     "Decision",
     "DecodeError",
+    "Defect",
     "Drop",
     "DryRun",
     "Effects",
@@ -119,8 +124,11 @@ __all__ = [
     "Pipeline",
     "Pressure",
     "PricedBreak",
+    "Profile",
     "ProtocolViolation",
     "RecordedEffects",
+    "Repair",
+    "Repaired",
     "Replace",
     "Reply",
     "Request",
@@ -138,6 +146,7 @@ __all__ = [
     "Usage",
     "UsageReport",
     "View",
+    "Violation",
     "abandon",
     "account",
     "adrive",
@@ -150,6 +159,7 @@ __all__ = [
     "chars4",
     "default_notice",
     "default_stub",
+    "defects",
     "drive",
     "drop_suffix",
     "dry_run",
@@ -167,9 +177,11 @@ __all__ = [
     "pending",
     "pipeline",
     "pressure",
+    "profile_for",
     "project",
     "prune_suffix",
     "record",
+    "repair",
     "reply",
     "requests",
     "select",
@@ -180,5 +192,6 @@ __all__ = [
     "tool_result",
     "travel",
     "user",
+    "violations",
     "walk",
 ]
