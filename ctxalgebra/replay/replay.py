@@ -189,7 +189,7 @@ def resend(recorded: Session, settle: Stage) -> Iterator[Session]:
             case Reply():
                 if entry.message is not None and entry.outcome == "completed":
                     session = record(session, entry.message)
-            case Message():
+            case _:
                 session = record(session, entry)
 
 
