@@ -1,0 +1,27 @@
+"""Laws: what must hold of every session and every stage, and how to check it.
+
+Nothing here needs a test library. `ctxalgebra.laws.strategies` does: it generates examples with
+Hypothesis, and `check` loads it only when it is asked to generate.
+"""
+
+from ctxalgebra.errors import LawViolation
+from ctxalgebra.laws.check import LAWS, check, check_journal, verdict
+from ctxalgebra.laws.evidence import Kind, Law, branches, defect
+from ctxalgebra.laws.laws import SESSION_LAWS
+from ctxalgebra.laws.stages import LIST_LAWS, STAGE_LAWS, fits_budget
+
+__all__ = [
+    "LAWS",
+    "LIST_LAWS",
+    "SESSION_LAWS",
+    "STAGE_LAWS",
+    "Kind",
+    "Law",
+    "LawViolation",
+    "branches",
+    "check",
+    "check_journal",
+    "defect",
+    "fits_budget",
+    "verdict",
+]

@@ -1,0 +1,430 @@
+"""Grow sessions from lists of small numbers: politely, or by offering the gate its near misses.
+
+A pure game: the same moves give the same session, and fewer or smaller numbers give a simpler
+one, which is what makes a counterexample small. Needs no test library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from attrs import evolve
+
+from ctxalgebra.errors import CtxError
+from ctxalgebra.events import abandon, open_calls, travel
+from ctxalgebra.laws.stages import quieted
+from ctxalgebra.model.entries import (
+    Answer,
+    Ask,
+    Cut,
+    Drop,
+    Entry,
+    Label,
+    Note,
+    Outcome,
+    Replace,
+    Reply,
+    Sent,
+    Strip,
+    UsageReport,
+)
+from ctxalgebra.model.gate import record
+from ctxalgebra.model.head import Head, Route, Tool, Usage
+from ctxalgebra.model.parts import (
+    Message,
+    Opaque,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    assistant,
+    system,
+    tool_result,
+    user,
+)
+from ctxalgebra.model.session import Session, at_leaf, find
+from ctxalgebra.model.view import View
+from ctxalgebra.project import reply, send
+from ctxalgebra.transforms.pipeline import Stage
+
+__all__ = [
+    "ARGUMENTS",
+    "HEADS",
+    "IDS",
+    "MOVES",
+    "SPOKEN",
+    "TEXTS",
+    "WIDTH",
+    "Move",
+    "Round",
+    "Turn",
+    "grow",
+    "play",
+]
+
+WIDTH = 120
+"""Numbers in moves are drawn from 0 up to this."""
+
+Move = tuple[int, int, int]
+"""Which of `MOVES`, and two numbers that choose what it does."""
+
+Round = tuple[int, int, int]
+"""What the model says, what comes of the request, what happens beside it."""
+
+Turn = tuple[int, Sequence[Round], int]
+"""The user's text, the rounds, what happens behind the turn."""
+
+IDS = ("c1", "c2", "c3")
+TEXTS = ("a", "b", "c" * 40, "d" * 300)
+ARGUMENTS = ("{}", '{"a":1}', '{"a":2}', "[]", '"a"', "not json")
+
+T1, T2, T3 = Thinking("t1", "s1"), Thinking("t2", "s2"), Thinking("", "s3", redacted=True)
+OPAQUE = Opaque("server_tool", "{}")
+SIGNED = ToolCall("c1", "read", '{"a":1}', signature="g")
+C1, C2, C3 = (ToolCall(i, "read", '{"a":1}') for i in IDS)
+
+SPOKEN: tuple[Message, ...] = (
+    assistant("ok"),
+    assistant(C1),
+    assistant(T1, C1),
+    assistant(C1, C2),
+    assistant("now", T1, "then", T2, C1),
+    assistant(C2, C1),
+    assistant(T1, "ok"),
+    assistant(T2, C1, C2),
+    assistant("ok", T2),
+    assistant(C3, OPAQUE),
+    assistant(SIGNED),
+    assistant(T3, "d" * 300, C2),
+    assistant(T1),
+    assistant(),
+    assistant(C1, ToolCall("c1", "write")),
+)
+"""What a model says: text, thinking and calls in every order; the last repeats an id."""
+
+HEADS: tuple[Head, ...] = (
+    Head(),
+    Head(Route(binding="leading")),
+    Head(Route(binding="none")),
+    Head(system="Be brief."),
+    Head(system="Be brief.", tools=(Tool("read", "Reads."),)),
+    Head(Route("p", "m", (("effort", '"low"'),), "leading"), "Be brief."),
+)
+OUTCOMES: tuple[Outcome, ...] = ("completed", "completed", "completed", "failed", "aborted", "lost")
+USAGES = (None, Usage(8, 2), Usage(100, 5, 50, 20), Usage(0, 1), None)
+
+
+# Polite
+
+
+def grow(stage: Stage, head: int, turns: Sequence[Turn]) -> Session:
+    """Grow a session the way a good harness does: settle, send, reply, run the tools.
+
+    >>> from ctxalgebra import pipeline
+    >>> grow(pipeline(), 0, [(0, [(1, 0, 0), (0, 0, 0)], 0)])
+    <Session: 8 entries, 4 shown>
+    """
+    session = record(Session(), HEADS[head % len(HEADS)])
+    for text, rounds, after in turns:
+        session = record(quieted(session), user(TEXTS[text % len(TEXTS)]))
+        for said, outcome, beside in rounds:
+            session = _round(stage, session, SPOKEN[said % 14], outcome, beside)
+        if after % 8 == 6:
+            session = _offered(quieted(session), HEADS[after % len(HEADS)])
+        elif after % 8 == 7:
+            session = _travelled(session, after * 7 % len(session))
+    return session
+
+
+def _round(stage: Stage, session: Session, said: Message, outcome: int, beside: int) -> Session:
+    session, _ = send(_attempt(stage, quieted(session)))
+    if beside % 7 == 6:
+        session = record(session, user("steering, in flight"))
+    usage = USAGES[outcome % len(USAGES)]
+    session = reply(session, OUTCOMES[outcome % len(OUTCOMES)], said, usage=usage)
+    while calls := open_calls(session):
+        if beside % 11 == 10:
+            session = record(session, user("steering, between results"))
+        call = calls[beside % len(calls)]
+        if beside % 13 == 12:
+            session = abandon(session, call, "the tool was killed")
+        else:
+            result = tool_result(call, TEXTS[beside % len(TEXTS)], name="read")
+            session = record(session, result)
+        beside += 1
+    return session
+
+
+def _attempt(stage: Stage, session: Session) -> Session:
+    # When a stage raises, the last legal projection can still be sent; totality tells on it.
+    try:
+        return stage(session)
+    except Exception:  # noqa: BLE001 - whatever it raises
+        return session
+
+
+def _travelled(session: Session, target: int) -> Session:
+    try:
+        return travel(session, target)
+    except CtxError:
+        return session
+
+
+# Hostile
+
+
+def play(moves: Sequence[Move]) -> Session:
+    """Offer the gate what the moves say, and keep what it accepts.
+
+    >>> play([(0, 0, 0), (0, 1, 0)])
+    <Session: 2 entries, 1 shown>
+    """
+    session = Session()
+    for which, a, b in moves:
+        session = MOVES[which % len(MOVES)](session, a, b)
+    return session
+
+
+def _offered(session: Session, *entries: Entry) -> Session:
+    for entry in entries:
+        try:
+            session = record(session, entry)
+        except CtxError:
+            break
+    return session
+
+
+def _go_on(session: Session, a: int, b: int) -> Session:
+    """Do what comes next in a conversation, up to three times."""
+    for more in range(1 + b % 3):
+        session = _next(session, a + 7 * more, b // 3 + more)
+    return session
+
+
+def _next(session: Session, a: int, b: int) -> Session:
+    if session.view.flight >= 0:
+        said, usage = SPOKEN[a % len(SPOKEN)], USAGES[b % len(USAGES)]
+        return _offered(session, Reply(OUTCOMES[b % len(OUTCOMES)], said, usage))
+    if calls := open_calls(session):
+        return _offered(session, tool_result(calls[a % len(calls)], TEXTS[b % len(TEXTS)]))
+    if session.view.end and a % 4:
+        return _offered(session, Sent())
+    return _offered(session, user(TEXTS[b % len(TEXTS)]))
+
+
+def _speak(session: Session, a: int, b: int) -> Session:
+    """Record a message that may be out of place."""
+    match a % 4:
+        case 0:
+            message = (user("b"), user("  "), system("s"), user("steering"))[b % 4]
+        case 1:
+            message = tool_result(IDS[b % 3], "x", error=b % 2 == 1)
+        case 2:
+            message = tool_result((*open_calls(session), *session.view.open, "c1")[0], "")
+        case _:
+            message = SPOKEN[b % len(SPOKEN)]
+    return _offered(session, message)
+
+
+def _interfere(session: Session, a: int, b: int) -> Session:
+    """Record an event that may be out of place."""
+    near = b % (len(session) + 2) - 1
+    event: Entry
+    match a % 9:
+        case 0:
+            event = Note("n", "d")
+        case 1:
+            event = Reply("completed", None)
+        case 2:
+            event = Reply("completed", SPOKEN[b % len(SPOKEN)])
+        case 3:
+            event = Reply("completed", user("I am no model"))
+        case 4:
+            event = UsageReport(near, Usage(7, 7))
+        case 5:
+            event = Label(near, "here")
+        case 6:
+            event = Ask(f"k{b % 3}", "t", "q")
+        case 7:
+            event = Answer(near, "answered", "v")
+        case _:
+            asks = session.view.pending
+            event = Answer(asks[0][0] if asks else near, "failed")
+    return _offered(session, event, *([event] if b % 5 == 4 else []))
+
+
+def _send(session: Session, a: int, b: int) -> Session:
+    """Let a request leave, whether or not it may."""
+    return _offered(quieted(session) if a % 3 else session, Sent())
+
+
+def _head(session: Session, a: int, b: int) -> Session:
+    return _offered(session, HEADS[b % len(HEADS)])
+
+
+def _strip(session: Session, a: int, b: int) -> Session:
+    return _offered(session, Strip("strip", breaks=bool(a % 4)))
+
+
+def _somewhere(session: Session, a: int) -> int:
+    """Name a message that is shown, counted from the end; now and then an entry that is not."""
+    view = session.view
+    if not view.end or a % 10 == 9:
+        return a // 10 % (len(session) + 1)
+    return view.slots.numbers[view.end - 1 - a // 10 % view.end]
+
+
+NOTICES = (
+    user("notice"),
+    user("another notice"),
+    user(" "),
+    assistant("notice"),
+    assistant(C1),
+    tool_result("c1", "notice"),
+)
+
+
+def _cut(session: Session, a: int, b: int) -> Session:
+    view = session.view
+    through = _somewhere(session, a)
+    slot = view.slot(through)
+    users = tuple(
+        view.slots.numbers[i] for i in range(slot + 1) if view.slots.messages[i].role == "user"
+    )
+    keep: tuple[int, ...] = ()
+    match b % 8:
+        case 1:
+            keep = users
+        case 2 | 3:
+            keep = users[-1:]
+        case 4:
+            keep = users[::-1]
+        case 5:
+            keep = (_somewhere(session, b),)
+        case _:
+            pass
+    notice = NOTICES[b % len(NOTICES)] if b % 8 == 6 else NOTICES[b % 2]
+    return _offered(session, Cut(through, notice, "cut", keep, breaks=b % 8 != 7))
+
+
+def _drop(session: Session, a: int, b: int) -> Session:
+    view = session.view
+    starts = [slot for slot in range(view.end) if view.slots.messages[slot].calls]
+    if not starts:
+        return session
+    first = starts[a % len(starts)]
+    last = first + len(view.slots.messages[first].calls)
+    match b % 10:
+        case 1:
+            first -= 1
+        case 2:
+            first += 1
+        case 3:
+            last -= 1
+        case 4:
+            last += 1
+        case 5:
+            last = view.end - 1
+        case _:
+            pass
+    if not 0 <= first <= last < view.end:
+        return session
+    numbers = view.slots.numbers
+    return _offered(session, Drop(numbers[first], numbers[last], "drop", breaks=b % 10 != 6))
+
+
+def _replace(session: Session, a: int, b: int) -> Session:
+    target = _somewhere(session, a)
+    shown = _shown(session, target, original=b % 16 == 15)
+    for message in _changed(shown, b % 16, a % 7):
+        session = _offered(session, Replace(target, message, "replace", breaks=b % 7 != 6))
+    return session
+
+
+def _shown(session: Session, number: int, *, original: bool) -> Message:
+    view = session.view
+    slot = view.slot(number)
+    shown = view.slots.messages[slot] if slot >= 0 else user("old")
+    node = find(session, number) if original else None
+    if node is not None and isinstance(node.entry, Reply):
+        return node.entry.message or shown
+    return node.entry if node is not None and isinstance(node.entry, Message) else shown
+
+
+def _changed(message: Message, kind: int, place: int) -> tuple[Message, ...]:
+    """Change one thing about a message, at a place; kind 15 changes nothing."""
+    old = message.parts
+    index = place % len(old) if old else 0
+    part = old[index] if old else Text("")
+    match kind:
+        case 0 | 1:
+            new = tuple(Text("stub") if type(p) is Text else p for p in old) or (Text("stub"),)
+        case 2:
+            new = (*old[:index], Text("edited"), *old[index + 1 :])
+        case 3:
+            new = (*old[:index], *old[index + 1 :])
+        case 4:
+            new = (*old[:index], Text("more"), *old[index:])
+        case 5:
+            new = tuple(reversed(old))
+        case 6:
+            calls = iter(message.calls[place % 2 :] + message.calls)
+            new = tuple(
+                evolve(next(calls), arguments=ARGUMENTS[place % 6]) if type(p) is ToolCall else p
+                for p in old
+            )
+        case 7 if type(part) is ToolCall:
+            new = (*old[:index], evolve(part, name="write"), *old[index + 1 :])
+        case 8 if type(part) is ToolCall:
+            new = (*old[:index], evolve(part, id="c3"), *old[index + 1 :])
+        case 9:
+            new = (T1, *old)
+        case 10:
+            new = tuple(p for p in old if type(p) is not Thinking)
+        case 11:
+            new = tuple(p for p in old if type(p) is not Opaque)
+        case 12:
+            new = () if place % 2 else (Text(" "),)
+        case 13 if message.role == "tool":
+            return (evolve(message, error=not message.error), evolve(message, call="c3"))
+        case 14:
+            plain = tuple(p for p in old if type(p) is Text)
+            return (user(plain), assistant(*plain), tool_result("c1", plain))
+        case _:
+            new = old
+    return _made(message, new)
+
+
+def _made(message: Message, new: tuple[Part, ...]) -> tuple[Message, ...]:
+    try:
+        return (evolve(message, parts=new),)
+    except CtxError:
+        return ()
+
+
+def _travel(session: Session, a: int, b: int) -> Session:
+    target = a % (len(session) + 1) - 1
+    if target < 0 or b % 3 == 2:
+        return at_leaf(session, target)
+    return _travelled(session, target)
+
+
+def _pad(session: Session, a: int, b: int) -> Session:
+    """Fill up to where the folds are remembered next."""
+    return _offered(session, *[Note("pad")] * (a % (66 - len(session) % 64)))
+
+
+MOVES: tuple[Callable[[Session, int, int], Session], ...] = (
+    *[_go_on] * 18,
+    *[_send] * 3,
+    *[_speak] * 4,
+    *[_interfere] * 4,
+    *[_cut] * 5,
+    *[_replace] * 6,
+    *[_drop] * 4,
+    *[_strip] * 2,
+    *[_head] * 3,
+    *[_travel] * 3,
+    _pad,
+)
+"""What a hostile journal is made of; half of it goes on with the conversation."""

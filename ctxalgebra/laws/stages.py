@@ -1,0 +1,321 @@
+"""The laws of stages on sessions, and of functions on message arrays."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+
+from ctxalgebra.account import dry_run
+from ctxalgebra.errors import CtxError
+from ctxalgebra.events import abandon, open_calls
+from ctxalgebra.laws.evidence import Law, defect
+from ctxalgebra.model.entries import Cut, Label, Reply
+from ctxalgebra.model.gate import record
+from ctxalgebra.model.parts import Message, user
+from ctxalgebra.model.session import Session, at_leaf, log
+from ctxalgebra.model.view import Measure
+from ctxalgebra.project import Request, project, reply, send
+from ctxalgebra.tokens import chars4
+from ctxalgebra.transforms.pipeline import Stage
+from ctxalgebra.transforms.select import pressure
+
+__all__ = ["LIST_LAWS", "STAGE_LAWS", "ArrayFunction", "fits_budget", "quieted"]
+
+ArrayFunction = Callable[[tuple[Message, ...]], Sequence[Message]]
+"""Maps a message array to the one that is sent: what a harness without sessions has."""
+
+
+def quieted(session: Session) -> Session:
+    """Close what is open, so that a request can leave: the reply is lost, calls are abandoned.
+
+    >>> from ctxalgebra import ToolCall, assistant, record
+    >>> len(quieted(record(Session(), assistant(ToolCall("c1", "read")))))
+    2
+    """
+    if session.view.flight >= 0:
+        session = reply(session, "lost")
+    for call in open_calls(session):
+        session = abandon(session, call, "abandoned")
+    return session
+
+
+def _copy(session: Session) -> Session:
+    copy: Session = pickle.loads(pickle.dumps(session))  # noqa: S301 - bytes of our own
+    return copy
+
+
+def _added(session: Session, after: Session) -> list[object]:
+    return [node.entry for node in log(after)[len(session) :]]
+
+
+# Sessions
+
+
+def _total(stage: Stage, session: Session) -> str | None:
+    try:
+        after = stage(session)
+    except Exception as error:  # noqa: BLE001 - whatever it raises is the counterexample
+        return f"the stage raises {type(error).__name__}: {error}"
+    if type(after) is not Session:
+        return f"the stage returns {type(after).__name__}, not a session"
+    return None
+
+
+def _appends(stage: Stage, session: Session) -> str | None:
+    before, after = log(session), log(stage(session))
+    if len(after) < len(before):
+        return f"{len(before) - len(after)} entries are gone"
+    for old, new in zip(before, after, strict=False):
+        if old is not new and (old.entry != new.entry or _parent(old) != _parent(new)):
+            return f"entry {old.number} is another"
+    return None
+
+
+def _parent(node: object) -> int:
+    parent = getattr(node, "parent", None)
+    return -1 if parent is None else int(parent.number)
+
+
+def _unchanged(stage: Stage, session: Session) -> str | None:
+    shown, length = project(session), len(session)
+    image = pickle.dumps(session)
+    stage(session)
+    if pickle.dumps(session) != image or len(session) != length:
+        return "the journal that was passed in changed"
+    if project(session) != shown:
+        return "the request of the session that was passed in changed"
+    return None
+
+
+def _deterministic(stage: Stage, session: Session) -> str | None:
+    first = stage(session)
+    for again in (stage(session), stage(_copy(session))):
+        if again != first:
+            return f"it recorded {_added(session, first)}, then {_added(session, again)}"
+        if project(again) != project(first):
+            return "the same journal gives two requests"
+    return None
+
+
+def _quiet(stage: Stage, session: Session) -> str | None:
+    after = stage(session)
+    if after is not session and len(after) == len(session) and after == session:
+        return "nothing was recorded, but another object came back"
+    return None
+
+
+def _idempotent(stage: Stage, session: Session) -> str | None:
+    once = stage(session)
+    twice = stage(once)
+    if twice != once:
+        return f"called again at once, it records {_added(once, twice)}"
+    return None
+
+
+def _isolated(stage: Stage, session: Session) -> str | None:
+    alone = project(stage(session))
+    leaf = -1 if session.leaf is None else session.leaf.number
+    for start in sorted({-1, leaf, 0 if len(session) else -1}):
+        here = at_leaf(session, start)
+        branch = record(quieted(here), user("elsewhere"), user("and on"))
+        back = at_leaf(branch, leaf)
+        for entry in log(branch)[len(session) :]:
+            branch = record(branch, Label(entry.number, "elsewhere"))
+        if project(back) != project(session):
+            return f"a branch from entry {start} changes what is shown at entry {leaf}"
+        if project(stage(at_leaf(branch, leaf))) != alone:
+            return f"a branch from entry {start} changes what the stage does at entry {leaf}"
+    return _forked(session)
+
+
+def _forked(session: Session) -> str | None:
+    """Record two things on the same session: neither may see the other."""
+    base = quieted(session)
+    shown = project(base).messages
+    texts = ("one", "two", "three")
+    forks = [record(base, user(text)) for text in texts]
+    forks += [record(fork, user("more")) for fork in forks]
+    for fork, text in zip(forks, texts + texts, strict=True):
+        more = (user("more"),) if len(fork) > len(base) + 1 else ()
+        if project(fork).messages != (*shown, user(text), *more):
+            return "two continuations of one session see one another"
+    return None if project(base).messages == shown else "continuing a session changed it"
+
+
+def _foretold(stage: Stage, session: Session) -> str | None:
+    session = quieted(session)
+    if not session.view.end:
+        return None
+    told = dry_run(stage, session)
+    after = stage(session)
+    if list(told.entries) != _added(session, after):
+        return "the stage records other entries than the dry run told"
+    sent, request = send(after)
+    if told.broke != sent.view.broke:
+        return f"the dry run told the break {told.broke}, it was {sent.view.broke}"
+    if told.input != chars4(request.head) + sum(map(chars4, request.messages)):
+        return f"the dry run told {told.input} tokens of input"
+    return None
+
+
+STAGE_LAWS: tuple[Law, ...] = (
+    Law("totality", "function", "A stage raises nothing on a legal session.", _total),
+    Law(
+        "appends",
+        "function",
+        "What a stage gives back begins, entry by entry, with the journal that it was given.",
+        _appends,
+    ),
+    Law("inputs-unchanged", "function", "A stage leaves its input as it was.", _unchanged),
+    Law(
+        "determinism",
+        "function",
+        "Equal sessions get equal decisions, whatever they remember.",
+        _deterministic,
+    ),
+    Law("quiet", "equation", "With nothing to do, a stage returns the same object.", _quiet),
+    Law("idempotence", "equation", "Called again at once, a stage has nothing to do.", _idempotent),
+    Law(
+        "branch-isolation",
+        "function",
+        "What is recorded on one branch changes nothing on another.",
+        _isolated,
+    ),
+    Law("dry-run", "function", "A dry run tells what then happens.", _foretold),
+)
+"""The laws of a stage on a session."""
+
+
+def fits_budget(
+    *, budget: int, reserve: int = 0, window: int | None = None, measure: Measure = chars4
+) -> Law:
+    """Make the goal of a stage that keeps a budget, from the parameters it was given.
+
+    Holds when the request fits the limit, or when `pressure` says that nothing can be cut and
+    the gate agrees: no cut in front of the active request would take anything.
+
+    >>> from functools import partial
+    >>> from ctxalgebra import record, select
+    >>> law = fits_budget(budget=50)
+    >>> law.broken(partial(select, budget=50), record(Session(), user("x" * 400))) is None
+    True
+    """
+
+    def broken(stage: Stage, session: Session) -> str | None:
+        after = stage(session)
+        now = pressure(after, budget=budget, reserve=reserve, window=window, measure=measure)
+        if now.fits or after.view.flight >= 0:
+            return None
+        if now.cuttable:
+            return f"{now.estimate} tokens are left for {now.limit}, and a cut could take more"
+        if (through := _cuttable(after)) is not None:
+            return f"{now.estimate} tokens are left for {now.limit}, though {through} can be cut"
+        return None
+
+    return Law(
+        "fits-budget",
+        "goal",
+        "The request fits its budget, or only protected content is left and `pressure` says so.",
+        broken,
+    )
+
+
+def _cuttable(session: Session) -> int | None:
+    """Find a message in front of the active request through which a cut would take something."""
+    view = session.view
+    array = view.messages()
+    start = len(array)
+    while start and array[start - 1].role != "user":
+        start -= 1
+    while start and array[start - 1].role == "user":
+        start -= 1
+    if start <= view.front:
+        return None
+    through = view.slots.numbers[start - 1]
+    try:
+        record(session, Cut(through, user("notice"), "may it go?", breaks=True))
+    except CtxError:
+        return None
+    return through
+
+
+# Message arrays
+
+
+def _growing(array: Sequence[Message]) -> list[tuple[Message, ...]]:
+    """List the arrays that a loop would have sent on its way: it is the model's turn in each."""
+    return [
+        tuple(array[:end])
+        for end in range(1, len(array) + 1)
+        if array[end - 1].role != "assistant" and defect(array[:end]) is None
+    ]
+
+
+def _list_total(function: ArrayFunction, array: Sequence[Message]) -> str | None:
+    for sent in _growing(array):
+        try:
+            tuple(function(sent))
+        except Exception as error:  # noqa: BLE001 - whatever it raises is the counterexample
+            return f"with {len(sent)} messages it raises {type(error).__name__}: {error}"
+    return None
+
+
+def _list_prefix(function: ArrayFunction, array: Sequence[Message]) -> str | None:
+    before: tuple[Message, ...] = ()
+    for sent in _growing(array):
+        now = tuple(function(sent))
+        if not now:
+            continue
+        if now[: len(before)] != before:
+            sides = zip(before, now, strict=False)
+            at = next((i for i, (a, b) in enumerate(sides) if a != b), len(now))
+            return (
+                f"with {len(sent)} messages it sends {len(now)}, which part at {at} from the "
+                f"{len(before)} that were sent before"
+            )
+        before = now
+    return None
+
+
+def _list_valid(function: ArrayFunction, array: Sequence[Message]) -> str | None:
+    for sent in _growing(array):
+        if found := defect(tuple(function(sent))):
+            return f"with {len(sent)} messages, {found} of what it sends"
+    return None
+
+
+def _list_unchanged(function: ArrayFunction, array: Sequence[Message]) -> str | None:
+    for sent in _growing(array):
+        image = pickle.dumps(sent)
+        function(sent)
+        if pickle.dumps(sent) != image:
+            return f"with {len(sent)} messages, they are changed in place"
+    return None
+
+
+def _list_deterministic(function: ArrayFunction, array: Sequence[Message]) -> str | None:
+    for sent in _growing(array):
+        if tuple(function(sent)) != tuple(function(sent)):
+            return f"with {len(sent)} messages it gives two answers"
+    return None
+
+
+LIST_LAWS: tuple[Law, ...] = (
+    Law("totality", "function", "The function raises nothing on a legal array.", _list_total),
+    Law(
+        "protocol-validity",
+        "invariant",
+        "In what is sent each call is answered once, right behind it, and nothing is empty.",
+        _list_valid,
+    ),
+    Law(
+        "prefix-extension",
+        "preorder",
+        "What is sent extends what was sent before, as the array grows.",
+        _list_prefix,
+    ),
+    Law("inputs-unchanged", "function", "The function leaves its input as it was.",
+        _list_unchanged),
+    Law("determinism", "function", "Equal arrays give equal answers.", _list_deterministic),
+)  # fmt: skip
+"""The laws of a function from message array to message array, on arrays that grow."""
