@@ -5,14 +5,14 @@ Hypothesis, and `check` loads it only when it is asked to generate.
 """
 
 from ctxalgebra.errors import LawViolation
-from ctxalgebra.laws.check import LAWS, check, check_journal, verdict
+from ctxalgebra.laws.check import check, check_journal, verdict
 from ctxalgebra.laws.evidence import Kind, Law, branches, defect
-from ctxalgebra.laws.laws import SESSION_LAWS
-from ctxalgebra.laws.stages import LIST_LAWS, STAGE_LAWS, fits_budget
+from ctxalgebra.laws.laws import ARRAY_LAWS, LAWS, SESSION_LAWS, STAGE_LAWS
+from ctxalgebra.laws.stages import fits_budget
 
 __all__ = [
+    "ARRAY_LAWS",
     "LAWS",
-    "LIST_LAWS",
     "SESSION_LAWS",
     "STAGE_LAWS",
     "Kind",

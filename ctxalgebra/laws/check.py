@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 from ctxalgebra.errors import InvalidArgument, LawViolation
+from ctxalgebra.laws.arrays import ArrayFunction
 from ctxalgebra.laws.evidence import Law
-from ctxalgebra.laws.laws import SESSION_LAWS
-from ctxalgebra.laws.stages import LIST_LAWS, STAGE_LAWS, ArrayFunction, quieted
+from ctxalgebra.laws.laws import ARRAY_LAWS, LAWS, SESSION_LAWS
+from ctxalgebra.laws.stages import quieted, totality
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.parts import Message, assistant, user
 from ctxalgebra.model.session import Session
 from ctxalgebra.project import reply, send
 from ctxalgebra.transforms.pipeline import Stage
 
-__all__ = ["LAWS", "check", "check_journal", "verdict"]
-
-LAWS: tuple[Law, ...] = (*SESSION_LAWS, *STAGE_LAWS)
-"""All laws that need no parameters; `fits_budget` makes one that does."""
+__all__ = ["check", "check_journal", "verdict"]
 
 
 def verdict(law: Law, *values: Any) -> str | None:
@@ -34,16 +32,16 @@ def verdict(law: Law, *values: Any) -> str | None:
 
 
 def check_journal(session: Session, *, laws: Iterable[str | Law] | None = None) -> None:
-    """Check every law of sessions on a recorded journal; needs no test library.
+    """Check the laws of sessions on a recorded journal; needs no test library.
 
     For journals that were recorded elsewhere, as by a port to another language.
 
     Args:
-        laws: names of laws, or laws; all of the session by default.
+        laws: names of laws, or laws; by default all that speak of a session.
 
     Raises:
         LawViolation: the first law that does not hold.
-        InvalidArgument: there is no law of this name.
+        InvalidArgument: `invalid-argument`, there is no law of this name.
 
     >>> from ctxalgebra import record
     >>> check_journal(record(Session(), user("hi")))
@@ -53,9 +51,31 @@ def check_journal(session: Session, *, laws: Iterable[str | Law] | None = None) 
             raise LawViolation(law.name, found, session, session)
 
 
+@overload
 def check(
-    stage: Stage | ArrayFunction,
-    session: Session | Sequence[Message] | None = None,
+    stage: Stage,
+    session: Session | None = None,
+    *,
+    examples: int = 200,
+    laws: Iterable[str | Law] | None = None,
+    on: Literal["session"] = "session",
+) -> None: ...
+
+
+@overload
+def check(
+    stage: ArrayFunction,
+    session: Sequence[Message] | None = None,
+    *,
+    examples: int = 200,
+    laws: Iterable[str | Law] | None = None,
+    on: Literal["messages"],
+) -> None: ...
+
+
+def check(
+    stage: Callable[[Any], Any],
+    session: Any = None,
     *,
     examples: int = 200,
     laws: Iterable[str | Law] | None = None,
@@ -74,11 +94,13 @@ def check(
         examples: how many are generated.
         laws: names of laws, or laws; by default all of the stage, and all of the session that it
             gives back and of the loop that goes on from there.
+        on: what the stage takes.
 
     Raises:
         LawViolation: a law does not hold; `before` and `after` are what the stage was given and
             what it gave back.
-        InvalidArgument: there is no law of this name; or Hypothesis is needed and missing.
+        InvalidArgument: `invalid-argument`, there is no law of this name; `missing-extra`,
+            Hypothesis is needed and not installed.
 
     >>> from functools import partial
     >>> from ctxalgebra import record, select
@@ -91,9 +113,7 @@ which part at 0 from the 1 that were sent before
     """
     if on not in ("session", "messages"):
         raise InvalidArgument("invalid-argument", f"can't check on {on!r}", field="on")
-    known = LAWS if on == "session" else LIST_LAWS
-    chosen = _chosen(laws, known)
-    judge: Callable[[Any, Any, Sequence[Law]], None]
+    chosen = _chosen(laws, LAWS if on == "session" else ARRAY_LAWS)
     judge = _judge_session if on == "session" else _judge_array
     if session is not None:
         judge(stage, session, chosen)
@@ -111,55 +131,46 @@ which part at 0 from the 1 that were sent before
 
 def _judge_session(stage: Stage, session: Session, laws: Sequence[Law]) -> None:
     for law in laws:
-        if law.kind in ("invariant", "preorder"):
-            continue
-        if found := verdict(law, stage, session):
+        if law.kind not in ("invariant", "preorder") and (found := verdict(law, stage, session)):
             raise LawViolation(law.name, found, session, _attempt(stage, session))
-    after = _attempt(stage, session)
-    if after is None:
-        return
-    after = _went_on(stage, after)
+    after = session
+    for text in ("go on", "and on"):
+        after = _attempt(stage, after)
+        after = record(quieted(after), user(text))
+        if "totality" in {law.name for law in laws} and (found := totality(stage, after)):
+            raise LawViolation("totality", found, after)
+        after = reply(send(_attempt(stage, after))[0], "completed", assistant("yes"))
     for law in laws:
         if law.kind in ("invariant", "preorder") and (found := verdict(law, after)):
             raise LawViolation(law.name, found, session, after)
 
 
-def _attempt(stage: Stage, session: Session) -> Session | None:
+def _attempt(stage: Stage, session: Session) -> Session:
+    # When a stage raises, the last legal session goes on; totality tells on it.
     try:
         return stage(session)
-    except Exception:  # noqa: BLE001 - totality has said so, unless it was not asked
-        return None
-
-
-def _went_on(stage: Stage, session: Session) -> Session:
-    """Go on with the loop for two requests, so that what the stage decided is seen in them."""
-    session = quieted(session)
-    for text in ("go on", "and on"):
-        session = _attempt(stage, record(session, user(text))) or session
-        session = reply(send(session)[0], "completed", assistant("yes"))
-    return session
+    except Exception:  # noqa: BLE001 - whatever it raises
+        return session
 
 
 def _judge_array(function: ArrayFunction, array: Sequence[Message], laws: Sequence[Law]) -> None:
     for law in laws:
         if found := verdict(law, function, array):
-            try:
-                after: object = tuple(function(tuple(array)))
-            except Exception as error:  # noqa: BLE001 - it is part of the report
-                after = error
-            raise LawViolation(law.name, found, tuple(array), after)
+            raise LawViolation(law.name, found, tuple(array), _sent(function, array))
+
+
+def _sent(function: ArrayFunction, array: Sequence[Message]) -> object:
+    try:
+        return tuple(function(tuple(array)))
+    except Exception as error:  # noqa: BLE001 - it is part of the report
+        return error
 
 
 def _chosen(laws: Iterable[str | Law] | None, known: Sequence[Law]) -> tuple[Law, ...]:
-    if laws is None:
-        return tuple(known)
     by_name = {law.name: law for law in known}
     chosen: list[Law] = []
-    for law in laws:
-        if isinstance(law, Law):
-            chosen.append(law)
-        elif law in by_name:
-            chosen.append(by_name[law])
-        else:
+    for law in known if laws is None else laws:
+        if isinstance(law, str) and law not in by_name:
             raise InvalidArgument("invalid-argument", f"there is no law {law!r} here", field="laws")
+        chosen.append(by_name[law] if isinstance(law, str) else law)
     return tuple(chosen)

@@ -7,7 +7,8 @@ its entries, its requests, what is shown. It shares no reasoning with the gate a
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Literal, NamedTuple
+from functools import wraps
+from typing import Any, Literal, NamedTuple, Protocol
 
 from attrs import evolve, frozen
 
@@ -24,15 +25,17 @@ __all__ = [
     "Kind",
     "Law",
     "Pair",
+    "Predicate",
     "Step",
     "again",
     "asked",
     "bare",
     "branches",
-    "call_order",
     "defect",
     "each_branch",
     "items",
+    "made",
+    "may_rewrite",
     "messages",
     "news",
     "numbers",
@@ -41,6 +44,7 @@ __all__ = [
     "says_something",
     "shared",
     "steps",
+    "thoughts",
 ]
 
 Kind = Literal["invariant", "preorder", "equation", "goal", "function"]
@@ -65,7 +69,14 @@ class Law:
     broken: Callable[..., str | None]
 
 
-SessionLaw = Callable[[Session], str | None]
+class Predicate(Protocol):
+    """A named function that says what is broken."""
+
+    __name__: str
+
+    def __call__(self, *args: Any, **kwargs: Any) -> str | None:
+        """Give None, or one sentence."""
+        ...
 
 
 class Step(NamedTuple):
@@ -115,9 +126,10 @@ def branches(session: Session) -> Iterator[Session]:
             yield at_leaf(session, node.number)
 
 
-def each_branch(law: SessionLaw) -> SessionLaw:
+def each_branch(law: Callable[[Session], str | None]) -> Callable[[Session], str | None]:
     """Let a law of one path speak of every branch of the session."""
 
+    @wraps(law)
     def broken(session: Session) -> str | None:
         return next(filter(None, map(law, branches(session))), None)
 
@@ -239,6 +251,22 @@ def bare(message: Message) -> Message:
     return evolve(message, parts=tuple(p for p in message.parts if type(p) is not Thinking))
 
 
+def thoughts(parts: Sequence[Part]) -> list[Part]:
+    """Take the thinking out of parts."""
+    return [part for part in parts if type(part) is Thinking]
+
+
+def may_rewrite(entry: Entry) -> bool:
+    """Say whether an entry may change what is shown already."""
+    return type(entry) is Head or isinstance(entry, DECISIONS)
+
+
+def made(session: Session) -> list[tuple[int, Request]]:
+    """List the requests along the path with the numbers of their entries."""
+    sent = [node.number for node in path(session) if type(node.entry) is Sent]
+    return list(zip(sent, requests(session), strict=True))
+
+
 def defect(array: Sequence[Message], start: int = 0) -> str | None:
     """Find the first thing that providers refuse in a message array; None when there is none.
 
@@ -265,13 +293,3 @@ def defect(array: Sequence[Message], start: int = 0) -> str | None:
         if len(set(due)) < len(due):
             return f"message {index} holds a call id twice: {due}"
     return f"the last calls have no results: {due}" if due else None
-
-
-def call_order(array: Sequence[Message], start: int = 0) -> str | None:
-    """Find results that stand in another order than their calls."""
-    for index in range(start, len(array)):
-        ids = [part.id for part in array[index].parts if type(part) is ToolCall]
-        got = [message.call for message in array[index + 1 : index + 1 + len(ids)]]
-        if ids != got:
-            return f"behind message {index} stand the results {got}, called were {ids}"
-    return None

@@ -43,7 +43,6 @@ from ctxalgebra.model.parts import (
     user,
 )
 from ctxalgebra.model.session import Session, at_leaf, find
-from ctxalgebra.model.view import View
 from ctxalgebra.project import reply, send
 from ctxalgebra.transforms.pipeline import Stage
 
@@ -122,7 +121,7 @@ def grow(stage: Stage, head: int, turns: Sequence[Turn]) -> Session:
 
     >>> from ctxalgebra import pipeline
     >>> grow(pipeline(), 0, [(0, [(1, 0, 0), (0, 0, 0)], 0)])
-    <Session: 8 entries, 4 shown>
+    <Session: 7 entries, 4 shown>
     """
     session = record(Session(), HEADS[head % len(HEADS)])
     for text, rounds, after in turns:
@@ -253,16 +252,16 @@ def _interfere(session: Session, a: int, b: int) -> Session:
     return _offered(session, event, *([event] if b % 5 == 4 else []))
 
 
-def _send(session: Session, a: int, b: int) -> Session:
+def _send(session: Session, a: int, _: int) -> Session:
     """Let a request leave, whether or not it may."""
     return _offered(quieted(session) if a % 3 else session, Sent())
 
 
-def _head(session: Session, a: int, b: int) -> Session:
+def _head(session: Session, _: int, b: int) -> Session:
     return _offered(session, HEADS[b % len(HEADS)])
 
 
-def _strip(session: Session, a: int, b: int) -> Session:
+def _strip(session: Session, a: int, _: int) -> Session:
     return _offered(session, Strip("strip", breaks=bool(a % 4)))
 
 
@@ -353,53 +352,59 @@ def _shown(session: Session, number: int, *, original: bool) -> Message:
 
 def _changed(message: Message, kind: int, place: int) -> tuple[Message, ...]:
     """Change one thing about a message, at a place; kind 15 changes nothing."""
-    old = message.parts
-    index = place % len(old) if old else 0
-    part = old[index] if old else Text("")
-    match kind:
-        case 0 | 1:
-            new = tuple(Text("stub") if type(p) is Text else p for p in old) or (Text("stub"),)
-        case 2:
-            new = (*old[:index], Text("edited"), *old[index + 1 :])
-        case 3:
-            new = (*old[:index], *old[index + 1 :])
-        case 4:
-            new = (*old[:index], Text("more"), *old[index:])
-        case 5:
-            new = tuple(reversed(old))
-        case 6:
-            calls = iter(message.calls[place % 2 :] + message.calls)
-            new = tuple(
-                evolve(next(calls), arguments=ARGUMENTS[place % 6]) if type(p) is ToolCall else p
-                for p in old
-            )
-        case 7 if type(part) is ToolCall:
-            new = (*old[:index], evolve(part, name="write"), *old[index + 1 :])
-        case 8 if type(part) is ToolCall:
-            new = (*old[:index], evolve(part, id="c3"), *old[index + 1 :])
-        case 9:
-            new = (T1, *old)
-        case 10:
-            new = tuple(p for p in old if type(p) is not Thinking)
-        case 11:
-            new = tuple(p for p in old if type(p) is not Opaque)
-        case 12:
-            new = () if place % 2 else (Text(" "),)
-        case 13 if message.role == "tool":
-            return (evolve(message, error=not message.error), evolve(message, call="c3"))
-        case 14:
-            plain = tuple(p for p in old if type(p) is Text)
-            return (user(plain), assistant(*plain), tool_result("c1", plain))
-        case _:
-            new = old
-    return _made(message, new)
-
-
-def _made(message: Message, new: tuple[Part, ...]) -> tuple[Message, ...]:
+    if kind == 13 and message.role == "tool":
+        return (evolve(message, error=not message.error), evolve(message, call="c3"))
+    if kind == 14:
+        plain = tuple(p for p in message.parts if type(p) is Text)
+        return (user(plain), assistant(*plain), tool_result("c1", plain))
     try:
-        return (evolve(message, parts=new),)
+        return (evolve(message, parts=_new_parts(message, kind, place)),)
     except CtxError:
         return ()
+
+
+def _new_parts(message: Message, kind: int, place: int) -> tuple[Part, ...]:
+    old = message.parts
+    index = place % len(old) if old else 0
+    before, after = old[:index], old[index + 1 :]
+    match kind:
+        case 0 | 1:
+            return tuple(Text("stub") if type(p) is Text else p for p in old) or (Text("stub"),)
+        case 2:
+            return (*before, Text("edited"), *after)
+        case 3:
+            return (*before, *after)
+        case 4:
+            return (*before, Text("more"), *old[index:])
+        case 5:
+            return tuple(reversed(old))
+        case 6:
+            return _with_call(old, index, lambda c: evolve(c, arguments=ARGUMENTS[place % 6]))
+        case 7:
+            return _with_call(old, index, lambda c: evolve(c, name="write"))
+        case 8:
+            return _with_call(old, index, lambda c: evolve(c, id="c3"))
+        case 9:
+            return (T1, *old)
+        case 10:
+            return tuple(p for p in old if type(p) is not Thinking)
+        case 11:
+            return tuple(p for p in old if type(p) is not Opaque)
+        case 12:
+            return () if place % 2 else (Text(" "),)
+        case _:
+            return old
+
+
+def _with_call(
+    old: tuple[Part, ...], index: int, change: Callable[[ToolCall], ToolCall]
+) -> tuple[Part, ...]:
+    """Change the first call from an index on, in the round."""
+    for at in (*range(index, len(old)), *range(index)):
+        part = old[at]
+        if isinstance(part, ToolCall):
+            return (*old[:at], change(part), *old[at + 1 :])
+    return old
 
 
 def _travel(session: Session, a: int, b: int) -> Session:
@@ -409,7 +414,7 @@ def _travel(session: Session, a: int, b: int) -> Session:
     return _travelled(session, target)
 
 
-def _pad(session: Session, a: int, b: int) -> Session:
+def _pad(session: Session, a: int, _: int) -> Session:
     """Fill up to where the folds are remembered next."""
     return _offered(session, *[Note("pad")] * (a % (66 - len(session) % 64)))
 

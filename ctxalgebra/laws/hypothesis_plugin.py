@@ -1,4 +1,4 @@
-"""Tell Hypothesis how to make sessions and messages: `st.from_type(Session)` works once installed."""
+"""Tell Hypothesis how to make sessions, so that `st.from_type(Session)` works once installed."""
 
 from __future__ import annotations
 

@@ -1,28 +1,35 @@
-"""The laws of stages on sessions, and of functions on message arrays."""
+"""Laws of stages on sessions."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Sequence
 
 from ctxalgebra.account import dry_run
 from ctxalgebra.errors import CtxError
 from ctxalgebra.events import abandon, open_calls
-from ctxalgebra.laws.evidence import Law, defect
-from ctxalgebra.model.entries import Cut, Label, Reply
+from ctxalgebra.laws.evidence import Law
+from ctxalgebra.model.entries import Cut, Label
 from ctxalgebra.model.gate import record
-from ctxalgebra.model.parts import Message, user
+from ctxalgebra.model.parts import user
 from ctxalgebra.model.session import Session, at_leaf, log
 from ctxalgebra.model.view import Measure
-from ctxalgebra.project import Request, project, reply, send
+from ctxalgebra.project import project, reply, send
 from ctxalgebra.tokens import chars4
 from ctxalgebra.transforms.pipeline import Stage
 from ctxalgebra.transforms.select import pressure
 
-__all__ = ["LIST_LAWS", "STAGE_LAWS", "ArrayFunction", "fits_budget", "quieted"]
-
-ArrayFunction = Callable[[tuple[Message, ...]], Sequence[Message]]
-"""Maps a message array to the one that is sent: what a harness without sessions has."""
+__all__ = [
+    "appends",
+    "branch_isolation",
+    "determinism",
+    "dry_run_foretells",
+    "fits_budget",
+    "idempotence",
+    "inputs_unchanged",
+    "quiet",
+    "quieted",
+    "totality",
+]
 
 
 def quieted(session: Session) -> Session:
@@ -51,7 +58,8 @@ def _added(session: Session, after: Session) -> list[object]:
 # Sessions
 
 
-def _total(stage: Stage, session: Session) -> str | None:
+def totality(stage: Stage, session: Session) -> str | None:
+    """A stage raises nothing on a legal session."""
     try:
         after = stage(session)
     except Exception as error:  # noqa: BLE001 - whatever it raises is the counterexample
@@ -61,7 +69,8 @@ def _total(stage: Stage, session: Session) -> str | None:
     return None
 
 
-def _appends(stage: Stage, session: Session) -> str | None:
+def appends(stage: Stage, session: Session) -> str | None:
+    """What a stage gives back begins, entry by entry, with the journal that it was given."""
     before, after = log(session), log(stage(session))
     if len(after) < len(before):
         return f"{len(before) - len(after)} entries are gone"
@@ -76,7 +85,8 @@ def _parent(node: object) -> int:
     return -1 if parent is None else int(parent.number)
 
 
-def _unchanged(stage: Stage, session: Session) -> str | None:
+def inputs_unchanged(stage: Stage, session: Session) -> str | None:
+    """A stage leaves its input as it was."""
     shown, length = project(session), len(session)
     image = pickle.dumps(session)
     stage(session)
@@ -87,7 +97,8 @@ def _unchanged(stage: Stage, session: Session) -> str | None:
     return None
 
 
-def _deterministic(stage: Stage, session: Session) -> str | None:
+def determinism(stage: Stage, session: Session) -> str | None:
+    """Equal sessions get equal decisions, whatever they remember."""
     first = stage(session)
     for again in (stage(session), stage(_copy(session))):
         if again != first:
@@ -97,14 +108,16 @@ def _deterministic(stage: Stage, session: Session) -> str | None:
     return None
 
 
-def _quiet(stage: Stage, session: Session) -> str | None:
+def quiet(stage: Stage, session: Session) -> str | None:
+    """With nothing to do, a stage returns the same object."""
     after = stage(session)
     if after is not session and len(after) == len(session) and after == session:
         return "nothing was recorded, but another object came back"
     return None
 
 
-def _idempotent(stage: Stage, session: Session) -> str | None:
+def idempotence(stage: Stage, session: Session) -> str | None:
+    """Called again at once, a stage has nothing to do."""
     once = stage(session)
     twice = stage(once)
     if twice != once:
@@ -112,7 +125,8 @@ def _idempotent(stage: Stage, session: Session) -> str | None:
     return None
 
 
-def _isolated(stage: Stage, session: Session) -> str | None:
+def branch_isolation(stage: Stage, session: Session) -> str | None:
+    """What is recorded on one branch changes nothing on another."""
     alone = project(stage(session))
     leaf = -1 if session.leaf is None else session.leaf.number
     for start in sorted({-1, leaf, 0 if len(session) else -1}):
@@ -142,7 +156,8 @@ def _forked(session: Session) -> str | None:
     return None if project(base).messages == shown else "continuing a session changed it"
 
 
-def _foretold(stage: Stage, session: Session) -> str | None:
+def dry_run_foretells(stage: Stage, session: Session) -> str | None:
+    """A dry run tells what then happens."""
     session = quieted(session)
     if not session.view.end:
         return None
@@ -156,34 +171,6 @@ def _foretold(stage: Stage, session: Session) -> str | None:
     if told.input != chars4(request.head) + sum(map(chars4, request.messages)):
         return f"the dry run told {told.input} tokens of input"
     return None
-
-
-STAGE_LAWS: tuple[Law, ...] = (
-    Law("totality", "function", "A stage raises nothing on a legal session.", _total),
-    Law(
-        "appends",
-        "function",
-        "What a stage gives back begins, entry by entry, with the journal that it was given.",
-        _appends,
-    ),
-    Law("inputs-unchanged", "function", "A stage leaves its input as it was.", _unchanged),
-    Law(
-        "determinism",
-        "function",
-        "Equal sessions get equal decisions, whatever they remember.",
-        _deterministic,
-    ),
-    Law("quiet", "equation", "With nothing to do, a stage returns the same object.", _quiet),
-    Law("idempotence", "equation", "Called again at once, a stage has nothing to do.", _idempotent),
-    Law(
-        "branch-isolation",
-        "function",
-        "What is recorded on one branch changes nothing on another.",
-        _isolated,
-    ),
-    Law("dry-run", "function", "A dry run tells what then happens.", _foretold),
-)
-"""The laws of a stage on a session."""
 
 
 def fits_budget(
@@ -221,101 +208,15 @@ def fits_budget(
 
 
 def _cuttable(session: Session) -> int | None:
-    """Find a message in front of the active request through which a cut would take something."""
+    """Find a message at the end of an earlier turn through which the gate lets a cut go."""
     view = session.view
     array = view.messages()
-    start = len(array)
-    while start and array[start - 1].role != "user":
-        start -= 1
-    while start and array[start - 1].role == "user":
-        start -= 1
-    if start <= view.front:
-        return None
-    through = view.slots.numbers[start - 1]
-    try:
-        record(session, Cut(through, user("notice"), "may it go?", breaks=True))
-    except CtxError:
-        return None
-    return through
-
-
-# Message arrays
-
-
-def _growing(array: Sequence[Message]) -> list[tuple[Message, ...]]:
-    """List the arrays that a loop would have sent on its way: it is the model's turn in each."""
-    return [
-        tuple(array[:end])
-        for end in range(1, len(array) + 1)
-        if array[end - 1].role != "assistant" and defect(array[:end]) is None
-    ]
-
-
-def _list_total(function: ArrayFunction, array: Sequence[Message]) -> str | None:
-    for sent in _growing(array):
-        try:
-            tuple(function(sent))
-        except Exception as error:  # noqa: BLE001 - whatever it raises is the counterexample
-            return f"with {len(sent)} messages it raises {type(error).__name__}: {error}"
+    for slot in range(view.front + 1, view.end):
+        if array[slot].role == "user" and array[slot - 1].role != "user":
+            through = view.slots.numbers[slot - 1]
+            try:
+                record(session, Cut(through, user("notice"), "may it go?", breaks=True))
+            except CtxError:
+                continue
+            return through
     return None
-
-
-def _list_prefix(function: ArrayFunction, array: Sequence[Message]) -> str | None:
-    before: tuple[Message, ...] = ()
-    for sent in _growing(array):
-        now = tuple(function(sent))
-        if not now:
-            continue
-        if now[: len(before)] != before:
-            sides = zip(before, now, strict=False)
-            at = next((i for i, (a, b) in enumerate(sides) if a != b), len(now))
-            return (
-                f"with {len(sent)} messages it sends {len(now)}, which part at {at} from the "
-                f"{len(before)} that were sent before"
-            )
-        before = now
-    return None
-
-
-def _list_valid(function: ArrayFunction, array: Sequence[Message]) -> str | None:
-    for sent in _growing(array):
-        if found := defect(tuple(function(sent))):
-            return f"with {len(sent)} messages, {found} of what it sends"
-    return None
-
-
-def _list_unchanged(function: ArrayFunction, array: Sequence[Message]) -> str | None:
-    for sent in _growing(array):
-        image = pickle.dumps(sent)
-        function(sent)
-        if pickle.dumps(sent) != image:
-            return f"with {len(sent)} messages, they are changed in place"
-    return None
-
-
-def _list_deterministic(function: ArrayFunction, array: Sequence[Message]) -> str | None:
-    for sent in _growing(array):
-        if tuple(function(sent)) != tuple(function(sent)):
-            return f"with {len(sent)} messages it gives two answers"
-    return None
-
-
-LIST_LAWS: tuple[Law, ...] = (
-    Law("totality", "function", "The function raises nothing on a legal array.", _list_total),
-    Law(
-        "protocol-validity",
-        "invariant",
-        "In what is sent each call is answered once, right behind it, and nothing is empty.",
-        _list_valid,
-    ),
-    Law(
-        "prefix-extension",
-        "preorder",
-        "What is sent extends what was sent before, as the array grows.",
-        _list_prefix,
-    ),
-    Law("inputs-unchanged", "function", "The function leaves its input as it was.",
-        _list_unchanged),
-    Law("determinism", "function", "Equal arrays give equal answers.", _list_deterministic),
-)  # fmt: skip
-"""The laws of a function from message array to message array, on arrays that grow."""

@@ -1,0 +1,84 @@
+"""Laws of functions from message array to message array, for harnesses without sessions."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+
+from ctxalgebra.laws.evidence import defect
+from ctxalgebra.model.parts import Message
+
+__all__ = [
+    "ArrayFunction",
+    "determinism",
+    "inputs_unchanged",
+    "prefix_extension",
+    "protocol_validity",
+    "totality",
+]
+
+ArrayFunction = Callable[[tuple[Message, ...]], Sequence[Message]]
+"""Maps a message array to the one that is sent; called for each request as the array grows."""
+
+
+def _growing(array: Sequence[Message]) -> list[tuple[Message, ...]]:
+    """List the arrays that a loop would have sent on its way: it is the model's turn in each."""
+    return [
+        tuple(array[:end])
+        for end in range(1, len(array) + 1)
+        if array[end - 1].role != "assistant" and defect(array[:end]) is None
+    ]
+
+
+def totality(function: ArrayFunction, array: Sequence[Message]) -> str | None:
+    """The function raises nothing on a legal array."""
+    for sent in _growing(array):
+        try:
+            tuple(function(sent))
+        except Exception as error:  # noqa: BLE001 - whatever it raises is the counterexample
+            return f"with {len(sent)} messages it raises {type(error).__name__}: {error}"
+    return None
+
+
+def prefix_extension(function: ArrayFunction, array: Sequence[Message]) -> str | None:
+    """What is sent extends what was sent before, as the array grows."""
+    before: tuple[Message, ...] = ()
+    for sent in _growing(array):
+        now = tuple(function(sent))
+        if not now:
+            continue
+        if now[: len(before)] != before:
+            sides = zip(before, now, strict=False)
+            at = next((i for i, (a, b) in enumerate(sides) if a != b), len(now))
+            return (
+                f"with {len(sent)} messages it sends {len(now)}, which part at {at} from the "
+                f"{len(before)} that were sent before"
+            )
+        before = now
+    return None
+
+
+def protocol_validity(function: ArrayFunction, array: Sequence[Message]) -> str | None:
+    """In what is sent each call is answered once, right behind it, and no message is empty."""
+    for sent in _growing(array):
+        if found := defect(tuple(function(sent))):
+            return f"with {len(sent)} messages, {found} of what it sends"
+    return None
+
+
+def inputs_unchanged(function: ArrayFunction, array: Sequence[Message]) -> str | None:
+    """The function leaves its input as it was."""
+    for sent in _growing(array):
+        image = pickle.dumps(sent)
+        function(sent)
+        if pickle.dumps(sent) != image:
+            return f"with {len(sent)} messages, they are changed in place"
+    return None
+
+
+def determinism(function: ArrayFunction, array: Sequence[Message]) -> str | None:
+    """Equal arrays give equal answers."""
+    for sent in _growing(array):
+        if tuple(function(sent)) != tuple(function(sent)):
+            return f"with {len(sent)} messages it gives two answers"
+    return None
