@@ -1,0 +1,338 @@
+"""Strict JSON, in one place: bytes to lines to values, and values back to text.
+
+What is refused, with its code: bytes that are not UTF-8 (`invalid-utf8`), what JSON does not know
+(`invalid-json`; NaN and Infinity are `invalid-number`), a surrogate without its pair
+(`lone-surrogate`), nesting beyond `MAX_DEPTH` (`too-deep`, found by a scan before anything
+recurses) and a text beyond the limit (`line-too-long`).
+
+Lines end at LF and nowhere else: real files hold U+2028 and U+0085 inside strings. A CR in front
+of the LF is white space to JSON, and a byte order mark in front of the first line is skipped. Of
+two equal keys of an object the last one holds, at the place of the first, as in JavaScript.
+Numbers keep the text they were written as: no digit is lost, and none can be too many.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TypeAlias
+
+from attrs import frozen
+
+from ctxalgebra.errors import DecodeError
+
+__all__ = [
+    "LIMIT",
+    "MAX_DEPTH",
+    "Json",
+    "Number",
+    "clock",
+    "compact",
+    "integer",
+    "iso",
+    "parse",
+    "plain",
+    "quote",
+    "read_file",
+    "spans",
+    "split",
+    "string",
+]
+
+MAX_DEPTH = 500
+"""How many arrays and objects may stand inside one another."""
+
+LIMIT = 64 * 1024 * 1024
+"""The longest JSON text that is read, in characters, unless the caller says otherwise."""
+
+BOM = "\ufeff"
+
+
+@frozen
+class Number:
+    """Keep a JSON number as it was written."""
+
+    text: str
+
+
+Json: TypeAlias = "dict[str, Json] | list[Json] | str | Number | bool | None"
+
+_DECODER = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=Number)
+# The closing quote is optional, so that a string without one is passed over once and not again
+# from each of its characters.
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]|-?Infinity|NaN', re.DOTALL)
+_INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_SPACE = " \t\r\n"
+
+quote = json.encoder.encode_basestring
+"""Write a string as JSON.stringify does."""
+
+
+def split(data: bytes, *, file: str | None = None) -> list[str]:
+    r"""Decode UTF-8 and split at LF; what ends with LF has an empty last line.
+
+    Raises:
+        DecodeError: `invalid-utf8`, with the line.
+
+    >>> split(b"a\r\nb\n")
+    ['a\r', 'b', '']
+    """
+    try:
+        return data.decode().split("\n")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        at = error.start - data.rfind(b"\n", 0, error.start)
+        raise DecodeError("invalid-utf8", f"byte {at} of the line", file=file, line=line) from None
+
+
+def blank(text: str) -> bool:
+    """Say whether a line holds only JSON white space."""
+    return not text.strip(_SPACE)
+
+
+def _path(value: Json, bad: type[Number | str]) -> str | None:
+    """Find the first number that is none, or the first string with a lone surrogate."""
+    todo: list[tuple[str, Json]] = [("", value)]
+    while todo:
+        where, item = todo.pop()
+        if isinstance(item, dict):
+            for key in item if bad is str else ():
+                if _broken(key):
+                    return where or "."
+            inner = [(f"{where}.{k}" if where else k, v) for k, v in item.items()]
+            todo.extend(reversed(inner))
+        elif isinstance(item, list):
+            todo.extend(reversed([(f"{where}[{i}]", v) for i, v in enumerate(item)]))
+        elif isinstance(item, bad) and (
+            _broken(item) if isinstance(item, str) else item.text[-1] in "Ny"
+        ):
+            return where or "."
+    return None
+
+
+def _broken(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def _check_depth(text: str) -> tuple[int, str] | None:
+    """Find where nesting goes too deep: the offset, and the key of the outermost object."""
+    depth = 0
+    key = ""
+    for token in _TOKEN.finditer(text):
+        first = text[token.start()]
+        if first in "[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                return token.start(), key
+        elif first in "]}":
+            depth -= 1
+        elif first == '"' and depth == 1:
+            key = token.group()[1:-1]
+    return None
+
+
+def _offset(text: str, bad: type[Number | str]) -> int:
+    """Find where the first such number or string stands in a JSON text."""
+    for token in _TOKEN.finditer(text):
+        word = token.group()
+        if bad is Number and word[-1] in "Ny":
+            return token.start()
+        if bad is str and word[0] == '"' and _SURROGATE.search(word) and _broken(json.loads(word)):
+            return token.start()
+    return 0
+
+
+def parse(text: str, *, file: str | None = None, line: int = 1, limit: int = LIMIT) -> Json:
+    """Read one JSON text.
+
+    Args:
+        text: the whole of it; it may span lines.
+        file, line: where it begins, for errors.
+        limit: the longest text that is read, in characters.
+
+    Raises:
+        DecodeError: `invalid-json`, `invalid-number`, `lone-surrogate`, `too-deep`,
+            `line-too-long`, with line and, inside a value, field.
+
+    >>> parse('{"a": [1.50, "x"]}')
+    {'a': [Number(text='1.50'), 'x']}
+    """
+
+    def refuse(code: str, message: str, offset: int, field: str | None = None) -> DecodeError:
+        at = line + text.count("\n", 0, offset)
+        return DecodeError(code, message, file=file, line=at, field=field)
+
+    if len(text) > limit:
+        raise DecodeError(
+            "line-too-long", f"{len(text)} characters, the limit is {limit}", file=file, line=line
+        )
+    if text.count("[") + text.count("{") > MAX_DEPTH and (deep := _check_depth(text)):
+        raise refuse("too-deep", f"more than {MAX_DEPTH} levels", deep[0], deep[1] or None)
+    try:
+        value: Json = _DECODER.decode(text.removeprefix(BOM) if line == 1 else text)
+    except json.JSONDecodeError as error:
+        column = error.colno
+        raise refuse("invalid-json", f"{error.msg} at column {column}", error.pos) from None
+    except RecursionError:
+        raise refuse("too-deep", "the caller's stack is almost full", 0) from None
+    if ("NaN" in text or "Infinity" in text) and (field := _path(value, Number)):
+        raise refuse("invalid-number", "JSON has no such number", _offset(text, Number), field)
+    if _SURROGATE.search(text) and (field := _path(value, str)):
+        raise refuse("lone-surrogate", "a surrogate without its pair", _offset(text, str), field)
+    return value
+
+
+def compact(value: Json) -> str:
+    """Write a value without white space: keys in order, numbers as they were written.
+
+    Bytes are those of JavaScript's `JSON.stringify`, save for numbers, which it would rewrite.
+
+    >>> compact(parse('{"b": 1.0, "a": [true, null]}'))
+    '{"b":1.0,"a":[true,null]}'
+    """
+    out: list[str] = []
+    todo: list[tuple[bool, Json]] = [(False, value)]
+    while todo:
+        done, item = todo.pop()
+        if isinstance(item, str):
+            out.append(item if done else quote(item))
+        elif isinstance(item, Number):
+            out.append(item.text)
+        elif isinstance(item, bool) or item is None:
+            out.append("null" if item is None else "true" if item else "false")
+        elif isinstance(item, dict):
+            inner: list[tuple[bool, Json]] = [(True, "{")]
+            for index, (key, member) in enumerate(item.items()):
+                inner += [(True, f"{',' if index else ''}{quote(key)}:"), (False, member)]
+            todo.extend(reversed([*inner, (True, "}")]))
+        else:
+            inner = [(True, "[")]
+            for index, member in enumerate(item):
+                inner += [(True, ",")] * (index > 0)
+                inner.append((False, member))
+            todo.extend(reversed([*inner, (True, "]")]))
+    return "".join(out)
+
+
+def plain(text: str) -> object:
+    """Read a JSON text that `parse` has accepted into Python's own numbers."""
+    return json.loads(text, parse_int=_short)
+
+
+def _short(digits: str) -> int | float:
+    # Python refuses to read an integer of thousands of digits; JavaScript rounds it.
+    return int(digits) if len(digits) < 4300 else float(digits)
+
+
+def spans(text: str, path: tuple[str | int, ...]) -> tuple[int, int, list[tuple[int, int]]]:
+    """Find the array at `path` in a JSON text: its start, its end and those of its elements.
+
+    Args:
+        text: a JSON text that `parse` has accepted.
+        path: keys and indices from the outside in; the value there is an array.
+
+    >>> spans('{"m": [1, 22]}', ("m",))
+    (6, 13, [(7, 8), (10, 12)])
+    """
+    at = _skip(text, len(BOM) if text.startswith(BOM) else 0)
+    for step in path:
+        found = at
+        for name, start, _ in _members(text, at):
+            # Of equal keys the last one holds.
+            if name == step:
+                found = start
+        at = found
+    inner = list(_members(text, at))
+    end = _skip(text, inner[-1][2] if inner else at + 1) + 1
+    return at, end, [(start, stop) for _, start, stop in inner]
+
+
+def _members(text: str, at: int) -> Iterator[tuple[str | int, int, int]]:
+    """Walk the members of the array or object that begins at `at`: name, start and end."""
+    isobject = text[at] == "{"
+    at = _skip(text, at + 1)
+    index = 0
+    while text[at] not in "]}":
+        name: str | int = index
+        if isobject:
+            name, at = _DECODER.raw_decode(text, at)
+            at = _skip(text, _skip(text, at) + 1)
+        _, stop = _DECODER.raw_decode(text, at)
+        yield name, at, stop
+        at = _skip(text, stop)
+        if text[at] == ",":
+            at = _skip(text, at + 1)
+        index += 1
+
+
+def _skip(text: str, at: int) -> int:
+    while text[at] in _SPACE:
+        at += 1
+    return at
+
+
+def string(value: Json) -> str:
+    """Give a string; empty for anything else."""
+    return value if isinstance(value, str) else ""
+
+
+def integer(value: Json, digits: int = 15) -> int | None:
+    """Give an integer of at most so many digits, as JavaScript keeps exactly; else None.
+
+    >>> integer(Number("12")), integer(Number("1.5")), integer("12")
+    (12, None, None)
+    """
+    if isinstance(value, Number) and len(value.text) <= digits and _INTEGER.fullmatch(value.text):
+        return int(value.text)
+    return None
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST = 253_402_300_799_999
+
+
+def clock(text: str) -> int | None:
+    """Read an ISO 8601 time with its zone into milliseconds since 1970; None if it is none.
+
+    >>> clock("1970-01-01T00:00:01.500Z")
+    1500
+    """
+    try:
+        time = datetime.fromisoformat(text)
+        return None if time.tzinfo is None else (time - _EPOCH) // timedelta(milliseconds=1)
+    except (ValueError, OverflowError):
+        return None
+
+
+def iso(time: int) -> str:
+    """Write milliseconds since 1970 in ISO 8601, UTC, up to the year 9999.
+
+    >>> iso(1500)
+    '1970-01-01T00:00:01.500Z'
+    """
+    moment = _EPOCH + timedelta(milliseconds=min(max(time, 0), _LAST))
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def read_file(path: str | Path) -> bytes:
+    """Read a file; the only function here that touches the disk.
+
+    Raises:
+        DecodeError: `unreadable`, `empty-file`.
+    """
+    try:
+        data = Path(path).read_bytes()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise DecodeError("unreadable", why, file=str(path)) from None
+    if not data:
+        raise DecodeError("empty-file", file=str(path))
+    return data

@@ -1,0 +1,390 @@
+"""Writing session files of the pi coding agent: what was read goes back as it was.
+
+A line that was read is written as it stands in its entry (see `ctxalgebra.codecs.intake`), as
+long as it still says what the entry says, at the place where the entry stands; else, and for
+everything that was recorded since, a new line is made:
+
+* messages and replies are `message` lines; what arrived while a request was in flight is written
+  behind its reply, where requests show it; a request itself has no line;
+* a head that changed the route is a `model_change`, unless the reply behind it says the same;
+* `Cut` is a `compaction`, `Replace` a `context_edit`, `Label` a `label`, `UsageReport` a `usage`,
+  a note of another name a `custom` line;
+* system text and tools, `Drop`, `Strip`, asks and answers have no line in this format: they are
+  left out. Our own journal keeps them.
+
+Ids are those of the messages, or eight hex digits of the entry's number; the parent is the
+nearest line up the path; times go on from the last one in the file, a millisecond a line. A file
+of version 1 holds neither ids nor branches. When the leaf is not the last entry, a `custom` line
+under it makes it so, since the leaf of a file is its last entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import evolve
+
+from ctxalgebra.codecs import pi
+from ctxalgebra.codecs.intake import ASIDE, ENTRY, FORMATS, REPAIR, UNTERMINATED
+from ctxalgebra.codecs.lines import Json, Number, clock, compact, integer, iso, parse, string
+from ctxalgebra.codecs.pi_messages import (
+    Spoken,
+    summary_of,
+    write_blocks,
+    write_message,
+    write_usage,
+)
+from ctxalgebra.errors import DecodeError, InvalidArgument
+from ctxalgebra.model.entries import Cut, Entry, Label, Note, Replace, Reply, Sent, UsageReport
+from ctxalgebra.model.head import Head, Route
+from ctxalgebra.model.parts import Message, Text
+from ctxalgebra.model.session import Node, Session, log
+from ctxalgebra.model.view import EMPTY_VIEW, View, step
+
+__all__ = ["encode"]
+
+_HEADER_ID = "ctxalgebra"
+_NO_LF = pi.NAME + UNTERMINATED
+_LINES = tuple(pi.NAME + ending for ending in ("", ENTRY, ASIDE))
+
+
+def _object(raw: str) -> dict[str, Json]:
+    try:
+        value = parse(raw, limit=len(raw))
+    except DecodeError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _is_line(entry: Entry) -> bool:
+    return isinstance(entry, Note) and entry.name in _LINES
+
+
+def _said(entry: Entry) -> str:
+    """Give the line that an entry was read from, or claims to be; empty when there is none."""
+    match entry:
+        case Message():
+            return entry.origin
+        case Reply():
+            return "" if entry.message is None else entry.message.origin
+        case Note() if entry.name in _LINES:
+            return entry.data
+        case _:
+            return ""
+
+
+class _Writer:
+    """The lines so far, and what holds behind each entry.
+
+    Attributes:
+        views: by entry number, the view behind it.
+        tips: the id of the line that a line under the entry has as its parent; empty at the root.
+        own: the id of the line that the entry itself has.
+        written: the route that the file names there.
+    """
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = nodes
+        self.out: list[str] = []
+        self.views: dict[int, View] = {-1: EMPTY_VIEW}
+        self.tips: dict[int, str] = {-1: ""}
+        self.own: dict[int, str] = {}
+        self.written: dict[int, Route] = {-1: Route()}
+        self.replies: dict[int, int] = {}
+        self.objects = 0
+        self.last = ""
+        self.unterminated = -1
+        self.known = any(_is_line(node.entry) for node in nodes)
+        self.rows: dict[int, pi.Row] = {}
+        if self.known:
+            said = ((node.number, _said(node.entry)) for node in nodes)
+            self.rows = {number: pi.read_row(raw) for number, raw in said if raw}
+        self.calls: dict[str, str] = {}
+        self.used = {row.name for row in self.rows.values() if row.kind != "session"}
+        self.seen: set[str] = set()
+        header = next((row for row in self.rows.values() if row.kind), None)
+        self.chained = False
+        if header is not None and header.kind == "session":
+            self.chained = (integer((header.value or {}).get("version")) or 1) < 2
+        elif self.known:
+            self.chained = not any(self.used)
+
+    # Lines
+
+    def _emit(self, raw: str, name: str, number: int) -> None:
+        """Write a line of the tree for an entry."""
+        self.out.append(raw)
+        if self.chained:
+            name = f"#{self.objects}"
+        self.objects += 1
+        if name:
+            self.seen.add(name)
+            self.own[number] = self.tips[number] = self.last = name
+
+    def _now(self) -> int:
+        for raw in reversed(self.out):
+            known = clock(string(_object(raw).get("timestamp")))
+            if known is not None:
+                return known + 1
+        return 0
+
+    def _fresh(self, number: int, wanted: str) -> str:
+        if wanted and wanted not in self.seen and wanted not in self.used:
+            return wanted
+        name = f"{number:08x}"
+        while name in self.seen or name in self.used:
+            name += "0"
+        return name
+
+    def make(
+        self, number: int, kind: str, fields: dict[str, Json], *, name: str = "", time: int = 0
+    ) -> None:
+        """Make a line under the tip of the entry."""
+        above = self.tips[number]
+        if self.chained and above != self.last:
+            raise InvalidArgument(
+                "invalid-argument", "a file of version 1 holds no branches", entry=number
+            )
+        name = self._fresh(number, name)
+        self.used.add(name)
+        stamp = iso(max(self._now(), time))
+        place: dict[str, Json] = {} if self.chained else {"id": name, "parentId": above or None}
+        line: dict[str, Json] = {"type": kind, **place, "timestamp": stamp, **fields}
+        self._emit(compact(line), name, number)
+
+    def header(self) -> None:
+        """Make the header of a new file."""
+        times = (n.entry.time for n in self.nodes if isinstance(n.entry, Sent))
+        first = next((time for time in times if time is not None), 0)
+        line: dict[str, Json] = {
+            "type": "session",
+            "version": Number("3"),
+            "id": _HEADER_ID,
+            "timestamp": iso(first),
+            "cwd": "",
+        }
+        self.out.append(compact(line))
+
+    def say_route(self, number: int) -> None:
+        """Make a `model_change` if the head's route is not what the file says here."""
+        now, known = self.views[number].head.route, self.written[number]
+        if (now.provider, now.model) not in ((known.provider, known.model), ("", "")):
+            fields: dict[str, Json] = {"provider": now.provider, "modelId": now.model}
+            self.make(number, "model_change", fields)
+        self.written[number] = now
+
+    # Messages
+
+    def _fits(self, number: int, spoken: Spoken, *, reply: bool) -> bool:
+        """Say whether the line that a message came from still says it, and says it here."""
+        row = self.rows.get(number)
+        if row is None or row.spoken is None or row.spoken.message != spoken.message:
+            return False
+        said = row.spoken
+        if reply and (said.outcome, said.usage) != (spoken.outcome, spoken.usage):
+            return False
+        above = self.tips[number]
+        if self.chained:
+            return above == self.last
+        if row.name in self.seen:
+            return False
+        parent = row.parent or ""
+        if parent not in self.seen:
+            parent = self.calls.get(parent, "")
+        return above in ("", parent)
+
+    def message(self, number: int, spoken: Spoken, *, reply: bool = False) -> None:
+        """Write a message: the line it came from, or a new one."""
+        message = spoken.message
+        speaks = message.role == "assistant"
+        if self._fits(number, spoken, reply=reply):
+            self._emit(message.origin, self.rows[number].name, number)
+        else:
+            if not speaks:
+                self.say_route(number)
+            route = self.views[number].head.route
+            api = next((parse(v) for k, v in route.parameters if k == "api"), "")
+            time = spoken.time if spoken.time is not None else self._now()
+            fields = write_message(
+                evolve(
+                    spoken, time=time, provider=route.provider, model=route.model, api=string(api)
+                )
+            )
+            self.make(number, "message", {"message": fields}, name=message.id, time=time)
+        if speaks:
+            self.written[number] = self.views[number].head.route
+
+    def _waiting(self, node: Node | None) -> tuple[list[tuple[int, Message]], Sent | None]:
+        """Go up to the open request: what arrived meanwhile, and the request."""
+        found: list[tuple[int, Message]] = []
+        while node is not None:
+            if isinstance(node.entry, Sent):
+                return found[::-1], node.entry
+            if isinstance(node.entry, Message):
+                found.append((node.number, node.entry))
+            node = node.parent
+        return found[::-1], None
+
+    def _queued(self, number: int, waiting: list[tuple[int, Message]]) -> None:
+        for at, message in waiting:
+            self.tips[at] = self.tips[number]
+            self.written[at] = self.written[number]
+            self.message(at, Spoken(message))
+            self.tips[number] = self.tips[at]
+            self.written[number] = self.written[at]
+
+    def reply(self, node: Node, reply: Reply) -> None:
+        """Write a reply and, behind it, what waited for it."""
+        number = node.number
+        waiting, sent = self._waiting(node.parent)
+        if reply.message is not None or reply.outcome != "lost":
+            message = reply.message or Message("assistant", ())
+            time = None if sent is None else sent.time
+            self.message(number, Spoken(message, reply.outcome, reply.usage, time), reply=True)
+        self._queued(number, waiting)
+
+    # Entries
+
+    def _cut(self, number: int, cut: Cut) -> None:
+        view = self.views[number]
+        kept = view.slots.numbers[view.front] if view.end > view.front else -1
+        first = self.own.get(kept, "")
+        parts = cut.notice.parts
+        only = parts[0] if len(parts) == 1 else None
+        summary = summary_of(only.text) if isinstance(only, Text) else None
+        exact: dict[str, Json] = {}
+        if summary is None:
+            exact["notice"] = write_blocks(parts)
+            summary = "".join(part.text for part in parts if isinstance(part, Text))
+        if cut.keep:
+            exact["keep"] = [self.own.get(at, "") for at in cut.keep]
+        where: dict[str, Json] = {"firstKeptEntryId": first}
+        if self.chained:
+            where = {"firstKeptEntryIndex": Number(first[1:])} if first else {}
+        details: dict[str, Json] = {"details": {"ctxalgebra": exact}} if exact else {}
+        self.make(
+            number,
+            "compaction",
+            {"summary": summary, **where, "tokensBefore": Number("0"), **details},
+            name=cut.notice.id,
+        )
+
+    def _other(self, number: int, entry: Entry) -> None:
+        """Make a line for what is no message."""
+        match entry:
+            case Note() if not entry.name.startswith((*FORMATS, REPAIR)):
+                self.make(number, "custom", {"customType": entry.name, "data": entry.data})
+            case Label() if target := self.own.get(entry.target, self.tips[entry.target]):
+                name: dict[str, Json] = {"label": entry.name} if entry.name else {}
+                self.make(number, "label", {"targetId": target, **name})
+            case UsageReport() if reply := self.own.get(self.replies.get(entry.sent, -1)):
+                route = self.views[number].head.route
+                self.make(
+                    number,
+                    "usage",
+                    {
+                        "kind": "request",
+                        "provider": route.provider,
+                        "model": route.model,
+                        "usage": write_usage(entry.usage),
+                        "targetId": reply,
+                    },
+                )
+            case Cut():
+                self._cut(number, entry)
+            case Replace():
+                speaks = entry.message.role == "assistant"
+                content: Json = write_blocks(entry.message.parts, speaks=speaks)
+                self.make(
+                    number,
+                    "context_edit",
+                    {
+                        "targetId": self.own.get(entry.target, ""),
+                        "replacement": {"content": content},
+                    },
+                )
+            case _:
+                pass
+
+    def _read_line(self, number: int, note: Note) -> None:
+        """Write a line that was read and gave no message."""
+        if note.name == pi.NAME + ASIDE:
+            self.out.append(note.data)
+            self.objects += bool(_object(note.data))
+        elif note.name == _NO_LF:
+            self.unterminated = len(self.out)
+        else:
+            row = self.rows.get(number)
+            self._emit(note.data, "" if row is None or row.kind == "session" else row.name, number)
+
+    def entry(self, node: Node) -> None:
+        """Write what an entry has to say."""
+        number, entry, parent = node.number, node.entry, node.parent
+        above = -1 if parent is None else parent.number
+        before = self.views[above]
+        self.views[number] = step(before, number, entry)
+        self.tips[number] = self.tips[above]
+        self.written[number] = self.written[above]
+        if isinstance(entry, Reply):
+            self.replies[before.flight] = number
+        row = self.rows.get(number)
+        if row is not None and row.spoken is not None:
+            for call in row.spoken.message.calls:
+                self.calls.setdefault(call.id, row.name)
+        mark = parent.entry if parent is not None and above == number - 1 else None
+        if self.known and isinstance(mark, Note) and mark.name in (REPAIR, pi.NAME + ENTRY):
+            self._known(number, entry, mark)
+        elif isinstance(entry, Note) and (_is_line(entry) or entry.name == _NO_LF):
+            self._read_line(number, entry)
+        elif isinstance(entry, Reply):
+            self.reply(node, entry)
+        elif not isinstance(entry, Message):
+            self._other(number, entry)
+        elif before.flight < 0:
+            self.message(number, Spoken(entry))
+
+    def _known(self, number: int, entry: Entry, mark: Note) -> None:
+        """Pass over an entry that the file holds elsewhere, or not at all."""
+        if mark.name == REPAIR:
+            name = string(_object(mark.data).get("entry"))
+            if name:
+                self.own[number] = self.tips[number] = name
+        else:
+            self.own[number] = self.tips[number]
+        if isinstance(entry, Head | Reply):
+            self.written[number] = self.views[number].head.route
+
+    def finish(self, leaf: Node | None) -> bytes:
+        """Make the leaf the last entry; give the bytes."""
+        inner = {node.parent.number for node in self.nodes if node.parent is not None}
+        for node in self.nodes:
+            if self.views[node.number].flight >= 0 and node.number not in inner:
+                self._queued(node.number, self._waiting(node)[0])
+        at = -1 if leaf is None else leaf.number
+        self.say_route(at)
+        if self.tips[at] != self.last:
+            self.make(at, "custom", {"customType": "ctxalgebra", "data": "leaf"})
+        end = "" if self.unterminated == len(self.out) else "\n"
+        return ("\n".join(self.out) + end).encode()
+
+
+def encode(session: Session) -> bytes:
+    """Write a session as a session file of pi.
+
+    A session that was decoded from such a file gives the same bytes; what was recorded since is
+    new lines. A session from elsewhere is written from its messages.
+
+    Raises:
+        InvalidArgument: `invalid-argument`, a file of version 1 would have branches.
+
+    >>> from ctxalgebra import Session, record, user
+    >>> print(encode(record(Session(), user("hi"))).decode().splitlines()[1][:62])
+    {"type":"message","id":"00000000","parentId":null,"timestamp":"
+    """
+    nodes = log(session)
+    writer = _Writer(nodes)
+    if not writer.known:
+        writer.header()
+    for node in nodes:
+        writer.entry(node)
+    return writer.finish(session.leaf)
