@@ -82,21 +82,31 @@ def _plus(a: Usage, b: Usage, sign: int = 1) -> Usage:
     )
 
 
-def _reported(node: Node, sent: int) -> Usage | None:
-    """Find what was reported for a request before `node`; the latest report holds."""
+def _request(reply: Node) -> int:
+    """Find the request that a reply closed."""
+    node = reply.parent
+    while node is not None and type(node.entry) is not Sent:
+        node = node.parent
+    return -1 if node is None else node.number
+
+
+def _reported(node: Node, sent: int) -> tuple[Usage | None, bool]:
+    """Find what was told of a request before `node`: the latest usage, and whether it completed.
+
+    A reply on another branch may have closed it before, and reports may come late.
+    """
+    usage: Usage | None = None
     earlier = node.previous
     while earlier is not None and earlier.number > sent:
         entry = earlier.entry
         if type(entry) is UsageReport and entry.sent == sent:
-            return entry.usage
-        if type(entry) is Reply:
-            request = earlier.parent
-            while request is not None and type(request.entry) is not Sent:
-                request = request.parent
-            if request is not None and request.number == sent:
-                return entry.usage
+            usage = usage or entry.usage
+        elif type(entry) is Reply and _request(earlier) == sent:
+            usage = usage or entry.usage
+            if entry.outcome == "completed":
+                return usage, True
         earlier = earlier.previous
-    return None
+    return usage, False
 
 
 @lru_cache(maxsize=64)
@@ -119,10 +129,13 @@ def _accounts(measure: Measure) -> Fold[Account]:
                 known.usage,
             )
         if type(entry) is Reply:
+            before, completed = _reported(node, _request(node))
             usage = known.usage if entry.usage is None else _plus(known.usage, entry.usage)
+            if entry.usage is not None and before is not None:
+                usage = _plus(usage, before, -1)
             return Account(
                 known.requests,
-                known.completed + (entry.outcome == "completed"),
+                known.completed + (entry.outcome == "completed" and not completed),
                 known.input,
                 known.shared,
                 known.rebilled,
@@ -132,8 +145,8 @@ def _accounts(measure: Measure) -> Fold[Account]:
             )
         if type(entry) is UsageReport:
             usage = _plus(known.usage, entry.usage)
-            earlier = _reported(node, entry.sent)
-            return evolve(known, usage=usage if earlier is None else _plus(usage, earlier, -1))
+            before, _ = _reported(node, entry.sent)
+            return evolve(known, usage=usage if before is None else _plus(usage, before, -1))
         return known
 
     return Fold("account", Account(), step_account, along="log")

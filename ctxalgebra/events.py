@@ -10,7 +10,7 @@ from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Message, tool_result
 from ctxalgebra.model.session import Fold, Node, Session, at_leaf, find, fold
-from ctxalgebra.model.view import View
+from ctxalgebra.model.view import HEAD, View
 
 __all__ = ["abandon", "label", "labels", "open_calls", "travel"]
 
@@ -78,8 +78,9 @@ def travel(session: Session, target: int) -> Session:
 
     Lands on the last decision that directly follows the target, since decisions taken there
     shaped the request that was sent; a `Sent` stands for the state that it sent. The head that
-    holds now is recorded again where it differs, which is a break at the head. A request that is
-    in flight at the landing is closed as lost.
+    holds now is recorded again where it differs, which is a break at the head; in a tool loop that
+    must keep its leading thinking (V-A7) the head of the landing stays, until you record another
+    behind the next user message. A request that is in flight at the landing is closed as lost.
 
     Raises:
         ProtocolViolation: `unknown-entry`.
@@ -96,7 +97,7 @@ def travel(session: Session, target: int) -> Session:
     landed = at_leaf(session, _landing(session, node))
     if landed.view.flight >= 0:
         landed = record(landed, Reply("lost"))
-    if landed.head != session.head:
+    if landed.head != session.head and not landed.view.holds_loop(HEAD):
         landed = record(landed, session.head)
     return landed
 

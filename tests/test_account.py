@@ -26,6 +26,7 @@ from ctxalgebra import (
     UsageReport,
     account,
     assistant,
+    at_leaf,
     breaks,
     dry_run,
     explain,
@@ -93,6 +94,19 @@ def test_a_late_report_replaces_what_the_reply_said():
     told = record(open_, Reply("completed", assistant("x"), Usage(5)))
     told = record(told, UsageReport(open_.view.flight, Usage(7)))
     assert account(told).usage == Usage(217, 22, 110, 44)
+
+
+def test_a_request_that_two_branches_close_counts_once():
+    session, _ = send(record(Session(), user("a")))
+    first = reply(session, "completed", assistant("ok"), usage=Usage(8, 2))
+    again = record(at_leaf(first, 1), Note("ui"), Reply("completed", assistant("OK"), Usage(9, 3)))
+    assert account(again) == Account(1, 1, 1, fresh=1, usage=Usage(9, 3))
+    other = record(at_leaf(first, 1), Reply("completed", assistant("OK")))
+    assert account(other).usage == Usage(8, 2)
+    failed = record(
+        at_leaf(record(session, Reply("failed")), 1), Reply("completed", assistant("x"))
+    )
+    assert account(failed).completed == 1
 
 
 def test_accounts_hold_on_all_branches():

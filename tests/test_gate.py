@@ -128,6 +128,11 @@ REFUSED = [
     ("bad-notice", TURNS, Cut(1, assistant("x"), "w")),
     ("bad-notice", TURNS, Cut(1, user(" "), "w")),
     ("changed-role", TURNS, Replace(0, system("x"), "w")),
+    (
+        "changed-role",
+        (*OPEN, tool_result("c1", "x"), tool_result("c2", "y")),
+        Replace(2, tool_result("c1", "x", error=True), "w"),
+    ),
     ("changed-calls", OPEN, Replace(1, assistant(CALL), "w")),
     ("changed-calls", OPEN, Replace(1, assistant(ToolCall("c2", "read"), CALL), "w")),
     (

@@ -191,6 +191,12 @@ def test_a_change_of_head_before_anything_was_sent_is_no_break():
     assert breaks(session) == ()
 
 
+def test_a_stated_head_binds_thinking_and_no_head_binds_none():
+    thinking = (user("a"), assistant(Thinking("t"), "b"))
+    assert thoughts(record(Session(), *thinking, Head(system="s"))) == ["t"]
+    assert thoughts(record(Session(), Head(system="s"), *thinking, Head(system="t"))) == []
+
+
 def test_a_change_of_head_names_what_changed():
     session = record(
         loop(1), user("x"), Head(Route("p", "m"), system="s"), Head(Route("p", "m"), "s")
@@ -449,6 +455,16 @@ def test_travel_to_nowhere_is_refused():
     for number in (-1, 3):
         with pytest.raises(ProtocolViolation, match="unknown-entry"):
             travel(loop(1), number)
+
+
+def test_travel_into_a_loop_with_leading_thinking_keeps_the_head_of_the_landing():
+    head = Head(Route("p", "m", binding="leading"))
+    session = record(Session(), head, user("a"), Sent())
+    session = record(session, Reply("completed", assistant(Thinking("t"), ToolCall("c", "r"))))
+    session = record(session, tool_result("c", "1"), Sent(), Reply("completed", assistant("ok")))
+    session = record(session, user("b"), Head(system="new"))
+    assert travel(session, 4).head == head
+    assert travel(session, 6).head == Head(system="new"), "the loop is closed"
 
 
 def test_travel_to_the_first_request():

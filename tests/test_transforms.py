@@ -335,7 +335,12 @@ def test_prune_leaves_the_tail_the_flight_and_leading_loops_alone():
     assert decisions(prune_suffix(last, stub_over=999, drop_over=200), Drop) == []
     leading = record(Session(), Head(Route("p", "m", binding="leading")), user("go"), Sent())
     leading = record(leading, Reply("completed", assistant(Thinking("t"), ToolCall("c", "r"))))
-    leading = record(leading, tool_result("c", of(300)), Sent(), Reply("completed", assistant("x")))
+    leading = record(leading, tool_result("c", of(300)), Sent())
+    closed = record(leading, Reply("completed", assistant("x")))
+    assert len(decisions(prune_suffix(closed, stub_over=999, drop_over=200), Drop)) == 1
+    leading = record(
+        leading, Reply("completed", assistant(ToolCall("d", "r"))), tool_result("d", "")
+    )
     assert prune_suffix(leading, stub_over=999, drop_over=200) is leading
 
 

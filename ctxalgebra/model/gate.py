@@ -273,7 +273,7 @@ def _target(session: Session, decision: Replace) -> Message:
 
 def _same_role(session: Session, decision: Replace) -> bool:
     old, new = _target(session, decision), decision.message
-    return (old.role, old.call) != (new.role, new.call)
+    return (old.role, old.call, old.error) != (new.role, new.call, new.error)
 
 
 def _same_calls(session: Session, decision: Replace) -> bool:

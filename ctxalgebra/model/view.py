@@ -182,8 +182,14 @@ class View(NamedTuple):
         return index
 
     def holds_loop(self, at: int) -> bool:
-        """Say whether a break at slot `at` must wait: it would take leading thinking (V-A7)."""
-        if self.head.route.binding != "leading" or self.sent is None:
+        """Say whether a break at slot `at` must wait: it would take leading thinking (V-A7).
+
+        A loop is open when its last message is a result or calls.
+        """
+        if self.head.route.binding != "leading" or self.sent is None or not self.end:
+            return False
+        last = self.slots.messages[self.end - 1]
+        if last.role == "assistant" and not last.calls:
             return False
         return self.thinking(max(at, self.loop(self.end))) < self.end
 
@@ -385,7 +391,8 @@ def _strip(view: View, number: int, strip: Strip) -> View:
 
 
 def _head(view: View, number: int, head: Head) -> View:
-    if head == view.head or view.sent is None:
+    if head == view.head or (view.sent is None and view.head == EMPTY_VIEW.head):
+        # Nothing changes, or the head is stated at last: what was recorded before it stands.
         return view._replace(head=head)
     old, new = view.head, head
     names = [n for n in ("provider", "model", "parameters", "binding")
