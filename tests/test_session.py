@@ -117,7 +117,7 @@ def test_abandon_answers_a_call_that_stays_without_result():
 
 
 def bound(binding="prefix"):
-    """Two replies with thinking: 0 head, 1 user, 2 sent, 3 call, 4 result, 5 sent, 6 reply, 7 user."""
+    """Two replies that think: 0 head, 1 user, 2 sent, 3 call, 4 result, 5 sent, 6 reply, 7 user."""
     return record(
         Session(),
         Head(Route("p", "m", binding=binding)),
