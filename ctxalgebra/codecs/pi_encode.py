@@ -308,13 +308,13 @@ class _Writer:
 
     def _read_line(self, number: int, note: Note) -> None:
         """Write a line that was read and gave no message."""
+        row = self.rows.get(number)
         if note.name == pi.NAME + ASIDE:
             self.out.append(note.data)
-            self.objects += bool(_object(note.data))
+            self.objects += row is not None and bool(row.kind)
         elif note.name == _NO_LF:
             self.unterminated = len(self.out)
         else:
-            row = self.rows.get(number)
             self._emit(note.data, "" if row is None or row.kind == "session" else row.name, number)
 
     def entry(self, node: Node) -> None:
@@ -378,8 +378,8 @@ def encode(session: Session) -> bytes:
         InvalidArgument: `invalid-argument`, a file of version 1 would have branches.
 
     >>> from ctxalgebra import Session, record, user
-    >>> print(encode(record(Session(), user("hi"))).decode().splitlines()[1][:62])
-    {"type":"message","id":"00000000","parentId":null,"timestamp":"
+    >>> print(encode(record(Session(), user("hi"))).decode().splitlines()[1][:50])
+    {"type":"message","id":"00000000","parentId":null,
     """
     nodes = log(session)
     writer = _Writer(nodes)
