@@ -39,6 +39,7 @@ __all__ = [
     "messages",
     "news",
     "numbers",
+    "open_loop",
     "pairs",
     "said",
     "says_something",
@@ -259,6 +260,26 @@ def thoughts(parts: Sequence[Part]) -> list[Part]:
 def may_rewrite(entry: Entry) -> bool:
     """Say whether an entry may change what is shown already."""
     return type(entry) is Head or isinstance(entry, DECISIONS)
+
+
+def open_loop(view: View) -> list[tuple[int, Message]]:
+    """List what thinks in an open tool loop, where a loop must begin with its thinking (V-A7).
+
+    It is open unless an assistant message without calls stands last.
+    """
+    shown = items(view)
+    if view.head.route.binding != "leading" or not shown:
+        return []
+    last = shown[-1][1]
+    if last.role == "assistant" and not any(type(part) is ToolCall for part in last.parts):
+        return []
+    loop: list[tuple[int, Message]] = []
+    for number, message in reversed(shown):
+        if message.role == "user":
+            break
+        if thoughts(message.parts):
+            loop.append((number, message))
+    return loop
 
 
 def made(session: Session) -> list[tuple[int, Request]]:

@@ -257,12 +257,17 @@ def _send(session: Session, a: int, _: int) -> Session:
     return _offered(quieted(session) if a % 3 else session, Sent())
 
 
-def _head(session: Session, _: int, b: int) -> Session:
-    return _offered(session, HEADS[b % len(HEADS)])
+def _head(session: Session, a: int, b: int) -> Session:
+    return _offered(_landed(session, a, b), HEADS[b % len(HEADS)])
 
 
-def _strip(session: Session, a: int, _: int) -> Session:
-    return _offered(session, Strip("strip", breaks=bool(a % 4)))
+def _strip(session: Session, a: int, b: int) -> Session:
+    return _offered(_landed(session, a, b), Strip("strip", breaks=bool(a % 4)))
+
+
+def _landed(session: Session, a: int, b: int) -> Session:
+    """Close the request in flight, most of the time: decisions must wait for its reply."""
+    return _next(session, a, b) if session.view.flight >= 0 and (a + b) % 6 else session
 
 
 def _somewhere(session: Session, a: int) -> int:
@@ -284,6 +289,7 @@ NOTICES = (
 
 
 def _cut(session: Session, a: int, b: int) -> Session:
+    session = _landed(session, a, b)
     view = session.view
     through = _somewhere(session, a)
     slot = view.slot(through)
@@ -307,6 +313,7 @@ def _cut(session: Session, a: int, b: int) -> Session:
 
 
 def _drop(session: Session, a: int, b: int) -> Session:
+    session = _landed(session, a, b)
     view = session.view
     starts = [slot for slot in range(view.end) if view.slots.messages[slot].calls]
     if not starts:
@@ -333,6 +340,7 @@ def _drop(session: Session, a: int, b: int) -> Session:
 
 
 def _replace(session: Session, a: int, b: int) -> Session:
+    session = _landed(session, a, b)
     target = _somewhere(session, a)
     shown = _shown(session, target, original=b % 16 == 15)
     for message in _changed(shown, b % 16, a % 7):
@@ -423,7 +431,7 @@ MOVES: tuple[Callable[[Session, int, int], Session], ...] = (
     *[_go_on] * 18,
     *[_send] * 3,
     *[_speak] * 4,
-    *[_interfere] * 4,
+    *[_interfere] * 6,
     *[_cut] * 5,
     *[_replace] * 6,
     *[_drop] * 4,

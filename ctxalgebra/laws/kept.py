@@ -20,6 +20,7 @@ from ctxalgebra.laws.evidence import (
     may_rewrite,
     messages,
     numbers,
+    open_loop,
     said,
     says_something,
     shared,
@@ -191,20 +192,21 @@ def travel_returns_the_request(session: Session) -> str | None:
     """Travelling is possible to every entry, and gives back the request that was sent there.
 
     Byte for byte under the same head, from the request itself as from the message in front of it.
+    The current head holds there, unless an open loop must keep its thinking.
     """
     nodes = log(session)
     first: dict[int, Node] = {}
     for node in nodes:
-        if travel(session, node.number).head != session.head:
+        back = travel(session, node.number)
+        if back.head != session.head and not open_loop(back.view):
             return f"travelling to entry {node.number} loses the current head"
         if node.parent is not None:
             first.setdefault(node.parent.number, node)
     for branch in branches(session):
         for number, request in made(branch):
-            if request.head != session.head:
-                continue
             for target in _leads_to(nodes[number], first):
-                if project(travel(session, target)) != request:
+                back = travel(session, target)
+                if back.head == request.head and project(back) != request:
                     return f"travelling to entry {target} doesn't give the request of {number}"
     return None
 
@@ -226,7 +228,10 @@ def _leads_to(node: Node, first: dict[int, Node]) -> list[int]:
 
 @each_branch
 def no_unread_drop(session: Session) -> str | None:
-    """No message is cut or dropped before a completed request has shown it."""
+    """No message is cut or dropped before a completed request has shown it.
+
+    Notices are no messages: a later cut may take one that was not read.
+    """
     read: set[int] = set()
     showed: tuple[int, ...] = ()
     for step in steps(session):
@@ -238,6 +243,8 @@ def no_unread_drop(session: Session) -> str | None:
         elif type(entry) is Message and entry.role == "assistant":
             read.update(numbers(step.after))
         elif type(entry) is Cut or type(entry) is Drop:
+            if step.before.front:
+                read.add(step.before.slots.numbers[0])
             left = set(numbers(step.after)) | read
             for number, message in items(step.before):
                 if number not in left and says_something(bare(message).parts):

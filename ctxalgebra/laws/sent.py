@@ -17,6 +17,7 @@ from ctxalgebra.laws.evidence import (
     may_rewrite,
     messages,
     news,
+    open_loop,
     pairs,
     said,
     shared,
@@ -163,20 +164,26 @@ def thinking_binding(session: Session) -> str | None:
 
 
 def _bound_to(session: Session) -> dict[int, Request]:
-    """Map each thinking message to what stood in front of it when the model wrote it."""
+    """Map each thinking message to what stood in front of it when the model wrote it.
+
+    Before a head was stated or a request sent, nobody knows the head; the first to come tells it.
+    """
     bound: dict[int, Request] = {}
+    unknown: dict[int, Request] = {}
     request = Request(Head(), ())
+    stated = False
     for step in steps(session):
-        message = said(step.entry)
-        if type(step.entry) is Sent:
+        entry, message = step.entry, said(step.entry)
+        if not stated and (type(entry) is Sent or (type(entry) is Head and entry != Head())):
+            stated = True
+            bound.update((n, Request(step.after.head, r.messages)) for n, r in unknown.items())
+        if type(entry) is Sent:
             request = Request(step.after.head, step.after.messages())
         elif message is not None and message.thinks:
-            bound[step.number] = (
-                request
-                if type(step.entry) is Reply
-                else Request(step.before.head, step.before.messages())
-            )
-    return bound
+            replied = type(entry) is Reply
+            front = request if replied else Request(step.before.head, step.before.messages())
+            (bound if stated else unknown)[step.number] = front
+    return bound if stated else unknown
 
 
 def _unbound(bound: Request, request: Request, slot: int) -> str | None:
@@ -193,16 +200,10 @@ def leading_thinking(session: Session) -> str | None:
     """Where a tool loop must begin with its thinking, no entry takes that from an open loop."""
     for step in steps(session):
         before = step.before
-        if before.head.route.binding != "leading" or before.sent is None:
+        if before.sent is None or not may_rewrite(step.entry):
             continue
-        loop: Items = []
-        for number, message in reversed(items(before) if may_rewrite(step.entry) else []):
-            if message.role == "user":
-                break
-            if message.thinks:
-                loop.append((number, message))
-        now = dict(items(step.after)) if loop else {}
-        for number, message in loop:
+        now = dict(items(step.after))
+        for number, message in open_loop(before):
             left = now[number].parts if number in now else ()
             if thoughts(left) != thoughts(message.parts):
                 return f"entry {step.number} takes thinking of message {number} from an open loop"

@@ -126,7 +126,7 @@ def sessions(*, max_turns: int = 6) -> st.SearchStrategy[Session]:
     return st.builds(grow, stages(), _NUMBERS, st.lists(turns, max_size=max_turns))
 
 
-def journals(*, max_moves: int = 48) -> st.SearchStrategy[Session]:
+def journals(*, max_moves: int = 120) -> st.SearchStrategy[Session]:
     """Offer the gate entries around its rules, and keep what it accepts.
 
     Half of the moves go on with the conversation, so that deep states are reached; the others are
@@ -141,7 +141,7 @@ def journals(*, max_moves: int = 48) -> st.SearchStrategy[Session]:
 
 def _long_lists(elements: st.SearchStrategy[T], size: int) -> st.SearchStrategy[list[T]]:
     """Make lists that are long on average and still shrink: Hypothesis keeps plain ones short."""
-    chunks = st.lists(st.lists(elements, min_size=1, max_size=8), max_size=-(-size // 8))
+    chunks = st.lists(st.lists(elements, min_size=1, max_size=12), max_size=max(1, size // 12))
     return chunks.map(lambda found: [one for chunk in found for one in chunk])
 
 
