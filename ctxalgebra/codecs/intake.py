@@ -36,10 +36,10 @@ from typing import NamedTuple
 from attrs import frozen
 
 from ctxalgebra.codecs.lines import quote
-from ctxalgebra.errors import CtxError
+from ctxalgebra.errors import CtxError, DecodeError
 from ctxalgebra.model.entries import Entry, Note, Outcome, Reply, Sent
 from ctxalgebra.model.gate import record
-from ctxalgebra.model.head import Head, Usage
+from ctxalgebra.model.head import Binding, Head, Usage
 from ctxalgebra.model.parts import Message, ToolCall, assistant, tool_result
 from ctxalgebra.model.session import Session
 from ctxalgebra.protocol import repair
@@ -55,6 +55,9 @@ __all__ = [
     "Intake",
     "Item",
     "Repair",
+    "bound",
+    "in_file",
+    "problem_of",
     "take_in",
 ]
 
@@ -69,6 +72,8 @@ ASIDE = "-aside"
 
 UNTERMINATED = "-unterminated"
 """Ending of the name of a note that says: the last line has no LF."""
+
+_EMPTY = Session()
 
 FORMATS = ("pi", "openai-chat")
 """Names of the formats that are taken in; names of their notes begin with them."""
@@ -173,8 +178,8 @@ class Intake:
         repairs: in the order in which they came up.
     """
 
-    def __init__(self, items: Sequence[Item], name: str) -> None:
-        self.session = Session()
+    def __init__(self, items: Sequence[Item], name: str, start: Session) -> None:
+        self.session = start
         self.numbers: dict[int, int] = {}
         self.repairs: list[Repair] = []
         self._items = items
@@ -183,7 +188,7 @@ class Intake:
         self._plans: list[_Plan] = []
         self._plan_of: dict[int, int] = {}
         self._at = -1
-        self._tips: dict[int, Session] = {}
+        self._tips: dict[int, Session] = {-1: start}
         self._unanswered: set[str] = set()
         self._moved: set[int] = set()
         self._placed: set[int] = set()
@@ -279,7 +284,7 @@ class Intake:
     def _go(self, index: int) -> None:
         """Stand behind an item and the notes that follow it."""
         if index != self._at:
-            there = self._tips.get(index, Session())
+            there = self._tips[index]
             # The path of there with the log of here.
             self.session = Session(there.leaf, self.session.last, there.view)
             answered = {message.call for _, message in there.view.results}
@@ -406,18 +411,48 @@ def _children(items: Sequence[Item]) -> dict[int, list[int]]:
     return children
 
 
-def take_in(items: Sequence[Item], name: str, repairs: Sequence[Repair] = ()) -> Decoded:
+def problem_of(error: DecodeError, line: int, entry: str = "") -> Repair:
+    """List a line that can't be read as a repair."""
+    where = f" at {error.field}" if error.field else ""
+    return Repair(error.code, line, f"left out: {error.message}{where}", entry)
+
+
+def in_file(error: DecodeError, file: str | None, line: int | None = None) -> DecodeError:
+    """Give the same error with the file, and the line if it had none."""
+    return DecodeError(
+        error.code,
+        error.message,
+        file=file,
+        line=error.line if line is None else line,
+        entry=error.entry,
+        field=error.field,
+    )
+
+
+def bound(names: str) -> Binding:
+    """Say how thinking is bound on a route with these names (rules T1 to T5)."""
+    names = names.lower()
+    return "prefix" if "claude" in names or "anthropic" in names else "none"
+
+
+def take_in(
+    items: Sequence[Item],
+    name: str,
+    repairs: Sequence[Repair] = (),
+    start: Session = _EMPTY,
+) -> Decoded:
     """Record items through the gate.
 
     Args:
         items: in file order. Parents form a tree.
         name: the codec's, for its notes and the result.
         repairs: what the codec had to repair itself.
+        start: what stands in front of all items.
 
     Returns:
         The session, whose leaf is the last item with a parent and the notes behind it.
     """
-    intake = Intake(items, name)
+    intake = Intake(items, name, start)
     intake.repairs.extend(repairs)
     intake.plan()
     for index in range(len(items)):

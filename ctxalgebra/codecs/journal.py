@@ -111,8 +111,10 @@ def _tuple(kind: Any, converter: Converter) -> Hook:
     inner = converter.get_structure_hook(args[0])
 
     def hook(value: Json, _: Any) -> Any:
-        if not isinstance(value, list) or length not in (None, len(value)):
+        if not isinstance(value, list):
             raise InvalidArgument("wrong-type", f"expected a list, got {_name(value)}")
+        if length not in (None, len(value)):
+            raise InvalidArgument("wrong-type", f"expected {length} items, got {len(value)}")
         items: list[Any] = []
         for index, item in enumerate(value):
             try:
@@ -210,12 +212,12 @@ def _blame(error: BaseException) -> tuple[str, str, str]:
     return code, message, "".join(path)
 
 
-def _structure(value: Json, kind: Any) -> Any:
+def _structure(value: Json, kind: Any, name: str = "") -> Any:
     try:
         return _CONVERTER.structure(value, kind)
     except (BaseValidationError, InvalidArgument) as error:
         code, message, field = _blame(error)
-        raise InvalidArgument(code, message, field=field or None) from None
+        raise InvalidArgument(code, message, field=field or name or None) from None
 
 
 def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decoded:
@@ -253,7 +255,7 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
         try:
             parent = number - 1
             if isinstance(value, dict) and "parent" in value:
-                parent = _int(value.pop("parent"), None)
+                parent = _structure(value.pop("parent"), int, "parent")
                 if not -1 <= parent < number:
                     raise InvalidArgument("unknown-parent", f"no entry {parent}", field="parent")
             entry: Entry = _structure(value, Entry)

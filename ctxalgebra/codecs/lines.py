@@ -29,6 +29,8 @@ __all__ = [
     "MAX_DEPTH",
     "Json",
     "Number",
+    "blank",
+    "broken",
     "clock",
     "compact",
     "integer",
@@ -101,20 +103,21 @@ def _path(value: Json, bad: type[Number | str]) -> str | None:
         where, item = todo.pop()
         if isinstance(item, dict):
             for key in item if bad is str else ():
-                if _broken(key):
+                if broken(key):
                     return where or "."
             inner = [(f"{where}.{k}" if where else k, v) for k, v in item.items()]
             todo.extend(reversed(inner))
         elif isinstance(item, list):
             todo.extend(reversed([(f"{where}[{i}]", v) for i, v in enumerate(item)]))
         elif isinstance(item, bad) and (
-            _broken(item) if isinstance(item, str) else item.text[-1] in "Ny"
+            broken(item) if isinstance(item, str) else item.text[-1] in "Ny"
         ):
             return where or "."
     return None
 
 
-def _broken(text: str) -> bool:
+def broken(text: str) -> bool:
+    """Say whether a text holds a surrogate without its pair."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -145,7 +148,7 @@ def _offset(text: str, bad: type[Number | str]) -> int:
         word = token.group()
         if bad is Number and word[-1] in "Ny":
             return token.start()
-        if bad is str and word[0] == '"' and _SURROGATE.search(word) and _broken(json.loads(word)):
+        if bad is str and word[0] == '"' and _SURROGATE.search(word) and broken(json.loads(word)):
             return token.start()
     return 0
 

@@ -45,7 +45,16 @@ from collections.abc import Callable, Sequence
 
 from attrs import evolve, frozen
 
-from ctxalgebra.codecs.intake import UNTERMINATED, Act, Decoded, Intake, Item, Repair, take_in
+from ctxalgebra.codecs.intake import (
+    UNTERMINATED,
+    Act,
+    Decoded,
+    Intake,
+    Item,
+    Repair,
+    bound,
+    take_in,
+)
 from ctxalgebra.codecs.lines import (
     LIMIT,
     Json,
@@ -71,7 +80,7 @@ from ctxalgebra.model.entries import (
     UsageReport,
 )
 from ctxalgebra.model.gate import record
-from ctxalgebra.model.head import Binding, Head, Route
+from ctxalgebra.model.head import Head, Route
 from ctxalgebra.model.parts import Text, user
 from ctxalgebra.model.session import find
 
@@ -114,7 +123,7 @@ class Row:
         name, parent: its ids; `parent` is None where the line names none.
         spoken: the message in it.
         value: the object, for kinds that are neither messages nor notes.
-        repair: code and text of what is wrong with it.
+        problem: what is wrong with it.
     """
 
     kind: str
@@ -122,7 +131,7 @@ class Row:
     parent: str | None = None
     spoken: Spoken | None = None
     value: dict[str, Json] | None = None
-    repair: tuple[str, str] | None = None
+    problem: DecodeError | None = None
 
 
 def _spoken(value: dict[str, Json], kind: str, name: str, raw: str) -> Spoken | None:
@@ -136,17 +145,16 @@ def _spoken(value: dict[str, Json], kind: str, name: str, raw: str) -> Spoken | 
 
 
 def read_row(raw: str, *, line: int = 1, limit: int = LIMIT) -> Row:
-    """Read one line; what is wrong with it is told in its `repair`."""
+    """Read one line; what is wrong with it is told in its `problem`."""
     try:
         value = parse(raw, line=line, limit=limit)
     except DecodeError as error:
         own, upper = _ID.search(raw, 0, _NEAR), _PARENT.search(raw, 0, _NEAR)
-        text = error.message + (f" at {error.field}" if error.field else "")
         if own is None or upper is None:
-            return Row("", repair=(error.code, text))
-        return Row("", own[1], upper[1], repair=(error.code, text))
+            return Row("", problem=error)
+        return Row("", own[1], upper[1], problem=error)
     if not isinstance(value, dict):
-        return Row("", repair=("wrong-type", "not an object"))
+        return Row("", problem=DecodeError("wrong-type", "not an object", line=line))
     kind, name = string(value.get("type")), string(value.get("id"))
     above = value.get("parentId")
     # What JavaScript takes for false ends the path; any other value is an id that nothing has.
@@ -154,8 +162,10 @@ def read_row(raw: str, *, line: int = 1, limit: int = LIMIT) -> Row:
     try:
         spoken = _spoken(value, kind, name, raw)
     except DecodeError as error:
-        return Row(kind or "?", name, parent, repair=(error.code, error.message))
-    problem = None if kind in KINDS else ("unknown-kind", f"a line of type {kind!r}")
+        return Row(kind or "?", name, parent, problem=error)
+    problem = None
+    if kind not in KINDS:
+        problem = DecodeError("unknown-kind", f"a line of type {kind!r}", field="type")
     acts = value if kind in _ACTS or kind == "session" else None
     return Row(kind or "?", name, parent or None, spoken, acts, problem)
 
@@ -171,9 +181,7 @@ def route(provider: str, model: str, api: str, known: Route) -> Route:
     provider, model = provider or known.provider, model or known.model
     same = (provider, model) == (known.provider, known.model)
     parameters = (("api", quote(api)),) if api else known.parameters if same else ()
-    names = f"{provider}/{model}".lower()
-    binding: Binding = "prefix" if "claude" in names or "anthropic" in names else "none"
-    return Route(provider, model, parameters, binding)
+    return Route(provider, model, parameters, bound(f"{provider}/{model}"))
 
 
 # Lines that are neither messages nor notes
@@ -459,18 +467,18 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
 def _check_readable(rows: Sequence[Row], header: int, file: str | None) -> list[Repair]:
     """List what is wrong with single lines; refuse a file in which nothing can be read."""
     repairs = [
-        Repair(row.repair[0], index + 1, row.repair[1], row.name)
+        problem_of(row.problem, index + 1, row.name)
         for index, row in enumerate(rows)
-        if row.repair is not None
+        if row.problem is not None
     ]
     for index, row in enumerate(rows):
         if row.kind == "session" and index != header:
             repairs.append(Repair("unknown-kind", index + 1, "a second header", row.name))
     entries = {row.kind for index, row in enumerate(rows) if index != header}
     if not entries & KINDS:
-        broken = next((r for r in repairs if not rows[r.line - 1].kind), None)
-        if broken is not None:
-            raise DecodeError(broken.code, broken.text, file=file, line=broken.line)
+        for row in rows:
+            if not row.kind and row.problem is not None:
+                raise in_file(row.problem, file)
         if header < 0:
             raise DecodeError("missing-header", file=file, line=1)
     elif header < 0:

@@ -1,0 +1,149 @@
+"""Codecs: sessions from bytes and back, one module a format, all of them pure.
+
+Each has `decode(data, *, file, limit) -> Decoded` and `encode(session) -> bytes`; only `load`
+touches the disk. What a file holds that a session has no place for survives, so that decoding and
+encoding gives the same bytes (`ctxalgebra.codecs.intake` tells how). What a host would pass over is
+a repair, listed in `Decoded.repairs`; a file of which nothing can be built is one `DecodeError`
+with its code, line and field. The modules say which is which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol
+
+from attrs import frozen
+
+from ctxalgebra.codecs import journal, openai_chat, pi, pi_encode
+from ctxalgebra.codecs.cassette import CALL
+from ctxalgebra.codecs.intake import Decoded, Repair
+from ctxalgebra.codecs.lines import BOM, LIMIT, Json, blank, parse, read_file, split, string
+from ctxalgebra.codecs.openai_chat import decode_messages, encode_messages, encode_request
+from ctxalgebra.errors import DecodeError, InvalidArgument
+from ctxalgebra.model.session import Session
+
+__all__ = [
+    "CODECS",
+    "Codec",
+    "Decoded",
+    "Repair",
+    "decode_messages",
+    "detect",
+    "encode_messages",
+    "encode_request",
+    "load",
+]
+
+
+class Decoder(Protocol):
+    """Read a whole file."""
+
+    def __call__(self, data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decoded:
+        """Give the session and what was repaired."""
+        ...
+
+
+@frozen
+class Codec:
+    """Name a format, and read and write it."""
+
+    name: str
+    decode: Decoder
+    encode: Callable[[Session], bytes]
+
+
+CODECS: Mapping[str, Codec] = MappingProxyType(
+    {
+        journal.NAME: Codec(journal.NAME, journal.decode, journal.encode),
+        pi.NAME: Codec(pi.NAME, pi.decode, pi_encode.encode),
+        openai_chat.NAME: Codec(openai_chat.NAME, openai_chat.decode, openai_chat.encode),
+    }
+)
+"""All codecs, by the name of their format."""
+
+_LOOKED_AT = 20
+"""So many lines from the front decide what a file is."""
+
+
+def _speaks(value: Json) -> bool:
+    return isinstance(value, dict) and bool(string(value.get("role")))
+
+
+def _format_of(value: Json) -> str | None:
+    held = value
+    if isinstance(value, dict):
+        kind = string(value.get("type"))
+        if value.get("kind") == journal.NAME:
+            return journal.NAME
+        if kind in pi.KINDS and (kind != "message" or isinstance(value.get("message"), dict)):
+            return pi.NAME
+        if _speaks(value) or "_type" in value or "observations" in value:
+            return openai_chat.NAME
+        held = value.get("messages")
+    chat = isinstance(held, list) and (not held or any(map(_speaks, held)))
+    return openai_chat.NAME if chat else None
+
+
+def detect(data: bytes, *, file: str | None = None) -> str:
+    """Tell the format of a file from its first lines.
+
+    Returns:
+        A key of `CODECS`.
+
+    Raises:
+        DecodeError: `empty-file`, `invalid-utf8`, `format-undetected`, or what is wrong with its
+            JSON.
+
+    >>> detect(b'{"kind":"journal","spec":1}')
+    'journal'
+    """
+    lines = split(data, file=file)
+    filled = [line for line in lines if not blank(line.removeprefix(BOM))]
+    if not filled:
+        raise DecodeError("empty-file", file=file)
+    if any(line.startswith("interactions:") for line in lines):
+        if any(CALL in line for line in lines):
+            return openai_chat.NAME
+        raise DecodeError("format-undetected", "calls of another API", file=file, line=1)
+    objects = 0
+    for line in filled[:_LOOKED_AT]:
+        try:
+            value = parse(line)
+        except DecodeError:
+            continue
+        objects += isinstance(value, dict)
+        if (found := _format_of(value)) is not None:
+            return found
+    # A document over many lines, or one line; what is wrong with it is the best that can be said.
+    document = not objects and filled[0].removeprefix(BOM).lstrip()[0] in "[{"
+    found = _format_of(parse("\n".join(lines), file=file)) if document else None
+    if found is None:
+        raise DecodeError("format-undetected", file=file, line=1)
+    return found
+
+
+def load(path: str | Path, format: str = "auto", *, limit: int = LIMIT) -> Decoded:  # noqa: A002
+    """Read a session from a file.
+
+    Args:
+        path: of the file.
+        format: a key of `CODECS`, or `auto` to look at its first lines.
+        limit: the longest JSON text that is read, in characters.
+
+    Raises:
+        DecodeError: `unreadable` (absent, a directory, no permission), `empty-file`,
+            `format-undetected`, or as the codec says; `file` is the path.
+        InvalidArgument: `invalid-argument`, there is no such format.
+
+    >>> load("/nowhere")
+    Traceback (most recent call last):
+    ...
+    ctxalgebra.errors.DecodeError: unreadable: No such file or directory (file /nowhere)
+    """
+    if format != "auto" and format not in CODECS:
+        raise InvalidArgument("invalid-argument", f"no format {format!r}", field="format")
+    data = read_file(path)
+    name = detect(data, file=str(path)) if format == "auto" else format
+    return CODECS[name].decode(data, file=str(path), limit=limit)
