@@ -53,6 +53,8 @@ from ctxalgebra.codecs.intake import (
     Item,
     Repair,
     bound,
+    in_file,
+    problem_of,
     take_in,
 )
 from ctxalgebra.codecs.lines import (
