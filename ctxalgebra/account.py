@@ -172,9 +172,8 @@ def account(session: Session, *, measure: Measure = chars4) -> Account:
 _BREAKS: Fold[tuple[Break, ...]] = Fold(
     "breaks",
     (),
-    lambda known, node, view: (
-        (*known, view.broke) if type(node.entry) is Sent and view.broke is not None else known
-    ),
+    lambda known, _, view: (*known, view.broke) if view.broke is not None else known,
+    reads=(Sent,),
 )
 
 
@@ -216,7 +215,7 @@ def dry_run(
     >>> dry_run(pipeline(), record(Session(), user("12345678")))
     DryRun(entries=(), broke=None, rebilled=0, input=2)
     """
-    trial = stage(Session(session.leaf, session.last, session.view, dict(session.folds)))
+    trial = stage(session)
     entries: list[Entry] = []
     node = trial.last
     while node is not None and node.number >= len(session):

@@ -105,7 +105,7 @@ def _calibration(measure: Measure) -> Fold[_Fitted | None]:
         return known
 
     nothing: _Fitted | None = None
-    return Fold("calibration", nothing, step)
+    return Fold("calibration", nothing, step, reads=(Reply, Head))
 
 
 def _fit(known: Calibration | None, head: int, messages: int, reported: int) -> Calibration:

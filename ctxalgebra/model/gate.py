@@ -25,7 +25,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, get_args
 
 from attrs import frozen
 
@@ -44,7 +44,7 @@ from ctxalgebra.model.entries import (
     UsageReport,
 )
 from ctxalgebra.model.head import Head
-from ctxalgebra.model.parts import Message, Opaque, Thinking
+from ctxalgebra.model.parts import Message, Opaque, Role, Thinking
 from ctxalgebra.model.session import Session, append, find
 from ctxalgebra.model.view import HEAD, STEPS
 
@@ -53,25 +53,29 @@ __all__ = ["RULES", "Rule", "record"]
 
 @frozen
 class Rule:
-    """Refuse entries of some kinds: `objects` returns the reason, or a false value to let pass."""
+    """Refuse entries of some kinds: `objects` returns the reason, or a false value to let pass.
+
+    Args:
+        kinds: types of entries; messages go by their role.
+    """
 
     code: str
-    kinds: tuple[type, ...]
+    kinds: tuple[type | Role, ...]
     objects: Callable[[Session, Any], str | bool | None]
 
 
 # Pairing and order
 
 
-def _no_open_call(session: Session, entry: Any) -> str | None:
+def _no_open_call(session: Session, _: Any) -> str | None:
     view = session.view
-    if view.open and (type(entry) is Sent or entry.role == "assistant"):
+    if view.open:
         return f"calls without results: {', '.join(view.open)}"
     return None
 
 
 def _answers_open_call(session: Session, message: Message) -> str | None:
-    if message.role == "tool" and message.call not in session.view.open:
+    if message.call not in session.view.open:
         return f"no open call has the id {message.call!r}"
     return None
 
@@ -99,8 +103,8 @@ def _calls_named(_: Session, entry: Any) -> str | None:
     return None
 
 
-def _idle(session: Session, entry: Any) -> str | None:
-    if session.view.flight >= 0 and (type(entry) is not Message or entry.role == "assistant"):
+def _idle(session: Session, _: Any) -> str | None:
+    if session.view.flight >= 0:
         return f"the request of entry {session.view.flight} has no reply yet"
     return None
 
@@ -325,12 +329,12 @@ def _differs(session: Session, decision: Replace) -> bool:
 _CUTS = (Cut, Drop)
 
 RULES: tuple[Rule, ...] = (
-    Rule("in-flight", (Message, Head, Sent, *DECISIONS), _idle),
-    Rule("open-call", (Message, Sent), _no_open_call),
-    Rule("orphan-result", (Message,), _answers_open_call),
-    Rule("duplicate-result", (Message,), _answers_once),
-    Rule("duplicate-call", (Message, Reply), _calls_once),
-    Rule("missing-id", (Message, Reply), _calls_named),
+    Rule("in-flight", ("assistant", Head, Sent, *DECISIONS), _idle),
+    Rule("open-call", ("assistant", Sent), _no_open_call),
+    Rule("orphan-result", ("tool",), _answers_open_call),
+    Rule("duplicate-result", ("tool",), _answers_once),
+    Rule("duplicate-call", ("assistant", Reply), _calls_once),
+    Rule("missing-id", ("assistant", Reply), _calls_named),
     Rule("empty-request", (Sent,), _has_messages),
     Rule("no-request", (Reply,), _in_flight),
     Rule("no-message", (Reply,), _has_answer),
@@ -359,8 +363,8 @@ RULES: tuple[Rule, ...] = (
 )
 """All rules, in the order in which they are asked."""
 
-_BY_KIND: dict[type, tuple[Rule, ...]] = {
-    kind: tuple(rule for rule in RULES if kind in rule.kinds) for kind in STEPS
+_BY_KIND: dict[type | Role, tuple[Rule, ...]] = {
+    kind: tuple(rule for rule in RULES if kind in rule.kinds) for kind in (*STEPS, *get_args(Role))
 }
 
 
@@ -387,7 +391,7 @@ def record(session: Session, *entries: Entry) -> Session:
     ctxalgebra.errors.ProtocolViolation: orphan-result: no open call has the id 'c9' (entry 1)
     """
     for entry in entries:
-        rules = _BY_KIND.get(type(entry))
+        rules = _BY_KIND.get(entry.role if isinstance(entry, Message) else type(entry))
         if rules is None:
             raise InvalidArgument("unknown-kind", f"{type(entry).__name__} is no entry")
         for rule in rules:

@@ -9,7 +9,8 @@ This memory is invisible: equality and pickling know only the entries, their par
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Generic, Literal, TypeVar
 
 from attrs import field, frozen
@@ -67,6 +68,7 @@ class Fold(Generic[T]):
         name: for people.
         init: the value before the first entry.
         step: `(value, node, view) -> value`, pure; `view` is the view right after the node.
+        reads: the types of entries that `step` is called for; None for all.
         along: `path` folds run from the root to the leaf; `log` folds run over all entries in the
             order of recording, whatever their branch.
 
@@ -80,6 +82,7 @@ class Fold(Generic[T]):
     init: T
     step: Callable[[T, Node, View], T] = field(repr=False)
     along: Literal["path", "log"] = "path"
+    reads: tuple[type, ...] | None = None
 
 
 @frozen(eq=False, repr=False)
@@ -96,7 +99,7 @@ class Session:
     leaf: Node | None = None
     last: Node | None = None
     view: View = EMPTY_VIEW
-    folds: dict[Fold[Any], Any] = field(factory=dict)
+    folds: Mapping[Fold[Any], Any] = MappingProxyType({})
 
     @property
     def head(self) -> Head:
@@ -149,11 +152,20 @@ def append(session: Session, entry: Entry) -> Session:
     node = Node(entry, session.leaf, session.last)
     number = node.number
     view = step(session.view, number, entry)
-    # Never shared: asking a session for a fold puts the value into its own dictionary.
-    folds = {f: f.step(value, node, view) for f, value in session.folds.items()}
+    folds = session.folds
+    for known in folds:
+        if known.reads is None or type(entry) in known.reads:
+            folds = {f: _stepped(f, value, node, view) for f, value in folds.items()}
+            break
     if not number % STRETCH:
         node.kept = {_VIEW: view, **folds}
     return Session(node, node, view, folds)
+
+
+def _stepped(what: Fold[T], value: T, node: Node, view: View) -> T:
+    if what.reads is None or type(node.entry) in what.reads:
+        return what.step(value, node, view)
+    return value
 
 
 def log(session: Session) -> tuple[Node, ...]:
@@ -211,12 +223,12 @@ def at_leaf(session: Session, number: int) -> Session:
 def fold(session: Session, what: Fold[T]) -> T:
     """Give the fold's value; the first question reads the journal, later ones cost what is new."""
     known = session.folds
-    if what not in known:
-        if what.along == "path":
-            known[what] = _walk(session.leaf, what)[0]
-        else:
-            known[what] = _walk_log(session, what)
-    return known[what]  # type: ignore[no-any-return]
+    if what in known:
+        return known[what]  # type: ignore[no-any-return]
+    value = _walk(session.leaf, what)[0] if what.along == "path" else _walk_log(session, what)
+    # Sessions share the dictionary until a value changes, so it is replaced, never written to.
+    object.__setattr__(session, "folds", {**known, what: value})
+    return value
 
 
 def walk(session: Session, since: int = 0) -> Iterator[tuple[Node, View]]:
@@ -252,7 +264,7 @@ def _walk(leaf: Node | None, what: Fold[T]) -> tuple[T, View]:
         stretch.append(node)
     for node in reversed(stretch):
         view = step(view, node.number, node.entry)
-        value = what.step(value, node, view)
+        value = _stepped(what, value, node, view)
         if node.kept is not None:
             node.kept[what] = value
     return value, view
@@ -263,7 +275,7 @@ def _walk_log(session: Session, what: Fold[T]) -> T:
     views: dict[Node | None, View] = {None: EMPTY_VIEW}
     for node in log(session):
         view = views[node] = step(views[node.parent], node.number, node.entry)
-        value = what.step(value, node, view)
+        value = _stepped(what, value, node, view)
     return value
 
 

@@ -229,7 +229,7 @@ def _append(slots: Slots, end: int, number: int, message: Message) -> Slots:
     return fork
 
 
-def _show(view: View, items: Numbered) -> View:
+def _show(view: View, items: Numbered, read: int, fresh: int, waiting: Numbered = ()) -> View:
     """Show messages at the end of the view; those without content stay withheld."""
     slots, end = view.slots, view.end
     opened: tuple[str, ...] = ()
@@ -241,7 +241,7 @@ def _show(view: View, items: Numbered) -> View:
         if message.calls:
             opened = tuple([call.id for call in message.calls])
     return View(
-        view.head, slots, end, view.front, view.fixed, view.read, view.fresh, -1, opened, (), (),
+        view.head, slots, end, view.front, view.fixed, read, fresh, -1, opened, (), waiting,
         view.frontier, view.sent, None if view.flight >= 0 else view.broke, view.pending,
     )  # fmt: skip
 
@@ -254,14 +254,14 @@ def _message(view: View, number: int, message: Message) -> View:
         if len(results) > 1:
             order = {call: index for index, call in enumerate(view.open)}
             results = tuple(sorted(results, key=lambda item: order[item[1].call]))
-        return _show(view, (*results, *view.waiting))
+        return _show(view, (*results, *view.waiting), view.read, view.fresh)
     if view.open or view.flight >= 0:
         return view._replace(waiting=(*view.waiting, (number, message)))
-    view = _show(view, ((number, message),))
-    # An assistant message is proof that all before it was read, whoever sent that request.
+    read, fresh = view.read, view.fresh
     if message.role == "assistant":
-        return view._replace(read=view.end, fresh=view.read)
-    return view
+        # It is proof that all before it was read, whoever sent that request.
+        read, fresh = view.end + (not message.empty), read
+    return _show(view, ((number, message),), read, fresh)
 
 
 def _sent(view: View, number: int, _: Sent) -> View:
@@ -289,12 +289,10 @@ def _sent(view: View, number: int, _: Sent) -> View:
 def _reply(view: View, number: int, reply: Reply) -> View:
     message = reply.message
     if reply.outcome != "completed" or message is None:
-        return _show(view, view.waiting)
-    read, fresh, waiting = view.fixed, view.read, view.waiting
+        return _show(view, view.waiting, view.read, view.fresh)
     if message.calls:
-        view = _show(view, ((number, message),))
-        return view._replace(read=read, fresh=fresh, waiting=waiting)
-    return _show(view, ((number, message), *waiting))._replace(read=read, fresh=fresh)
+        return _show(view, ((number, message),), view.fixed, view.read, view.waiting)
+    return _show(view, ((number, message), *view.waiting), view.fixed, view.read)
 
 
 def _rewrite(

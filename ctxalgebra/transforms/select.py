@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from attrs import frozen
 
@@ -157,7 +158,9 @@ def select(
     return session if best is None else record(session, best)
 
 
+@lru_cache(maxsize=64, typed=True)
 def _limits(budget: int, target: int | None, reserve: int, window: int | None) -> tuple[int, int]:
+    """Resolve limit and target in tokens; the same numbers are asked for before each request."""
     check_positive(budget=budget, target=target, window=window)
     if type(reserve) is not int or reserve < 0:
         raise InvalidArgument("invalid-argument", "reserve must not be negative", field="reserve")
