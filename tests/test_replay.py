@@ -437,7 +437,7 @@ PARTS = st.sampled_from(
     BINDINGS,
     st.data(),
 )
-@settings(deadline=None)
+@settings(deadline=None, max_examples=300)
 def test_judging_only_what_is_new_finds_what_judging_all_finds(drawn, provider, binding, data):
     messages: list[Message] = []
     for place, (role, parts) in enumerate(drawn):

@@ -23,7 +23,7 @@ from attrs import frozen
 from ctxalgebra.model.entries import Reply, Sent
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Head
-from ctxalgebra.model.parts import Message
+from ctxalgebra.model.parts import Message, Opaque, user
 from ctxalgebra.model.session import Session, path
 from ctxalgebra.model.view import HEAD, Measure, View
 from ctxalgebra.profiles import profile_for, violations
@@ -245,12 +245,16 @@ class _Window(NamedTuple):
         return tokens + (measure(self.request.head) if at == HEAD else 0)
 
 
+_BEFORE = user("...")
+"""Stands for all that was judged before: no rule but that of the first message asks what it was."""
+
+
 class _Validity:
     """Judges requests by the provider's rules; of one that extends the last, only what is new.
 
-    A new user message behind an assistant's begins a stretch that no rule connects with what
-    stands before it, so the stretches in front of the last such place are judged once. Only the
-    rule on leading thinking (V-A7) looks further.
+    An assistant message behind a user message or results begins a stretch that no rule connects
+    with what stands in front of it, so the stretches before the last such place are judged once.
+    Two rules look further: leading thinking (V-A7), and server tools that are pending (V-A5).
     """
 
     def __init__(self) -> None:
@@ -259,18 +263,25 @@ class _Validity:
 
     def breaks_rules(self, request: Request, *, extends: bool) -> bool:
         head, messages = request.head, request.messages
+        profile = profile_for(head.route.provider)
+
+        def broken(first: int, last: int) -> bool:
+            stretch = messages[first:last]
+            return bool(violations((_BEFORE, *stretch) if first else stretch, profile, head=head))
+
         if not extends:
             self._judged, self._broken = 0, False
-        profile = profile_for(head.route.provider)
-        tail = messages[self._judged :]
-        if head.route.binding != "leading":
-            for index in range(len(messages) - 1, self._judged, -1):
-                if messages[index].role == "user" and messages[index - 1].role == "assistant":
-                    settled = messages[self._judged : index]
-                    self._broken |= bool(violations(settled, profile, head=head))
-                    self._judged, tail = index, messages[index:]
-                    break
-        return self._broken or bool(violations(tail, profile, head=head))
+        place = len(messages) - 1
+        while place > self._judged and (
+            messages[place].role != "assistant" or messages[place - 1].role not in ("user", "tool")
+        ):
+            place -= 1
+        if place > self._judged and head.route.binding != "leading":
+            settled = messages[self._judged : place]
+            if not any(type(part) is Opaque for m in settled for part in m.parts):
+                self._broken |= broken(self._judged, place)
+                self._judged = place
+        return self._broken or broken(self._judged, len(messages))
 
 
 def replay(

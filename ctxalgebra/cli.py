@@ -1,0 +1,29 @@
+"""The command line: `ctxalgebra replay FILE`. Needs the extra `cli` (click and rich)."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and give the exit code.
+
+    Args:
+        arguments: without the program's name; those of the process by default.
+
+    Returns:
+        0, or 2 for bad input, which gets one line on stderr.
+    """
+    try:
+        from ctxalgebra.replay.command import run
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("click", "rich"):
+            raise
+        print(  # noqa: T201 - there is nothing else to print with
+            "The command line needs click and rich: pip install 'ctxalgebra[cli]'", file=sys.stderr
+        )
+        return 2
+    return run(arguments)
