@@ -12,13 +12,11 @@ from attrs import frozen
 from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.entries import Reply
 from ctxalgebra.model.head import Head, Route
-from ctxalgebra.model.parts import Image, Message, Text, Thinking, ToolCall
+from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Fold, Node, Session, fold
 from ctxalgebra.model.view import Measure, View
 
 __all__ = ["Calibration", "Measure", "calibrate", "ceil_div", "chars4", "estimate"]
-
-IMAGE_CHARACTERS = 4800
 
 
 def ceil_div(numerator: int, denominator: int) -> int:
@@ -33,27 +31,14 @@ def ceil_div(numerator: int, denominator: int) -> int:
 def chars4(value: Message | Head) -> int:
     """Estimate tokens as a quarter of the characters (code points), rounded up per message.
 
-    Counts texts, thinking, names and arguments of calls, opaque JSON, 4,800 characters an image,
-    and for a head its system text and tools. Signatures and ids don't count. The host's rule
-    counts UTF-16 units instead (specification of the host's format, section 6).
+    Counts what `Message.characters` and `Head.characters` count. The host's rule counts UTF-16
+    units instead (specification of the host's format, section 6).
 
     >>> from ctxalgebra import user
     >>> chars4(user("12345"))
     2
     """
-    if isinstance(value, Head):
-        return ceil_div(value.characters, 4)
-    size = 0
-    for part in value.parts:
-        if isinstance(part, Text | Thinking):
-            size += len(part.text)
-        elif isinstance(part, ToolCall):
-            size += len(part.name) + len(part.arguments)
-        elif isinstance(part, Image):
-            size += IMAGE_CHARACTERS
-        else:
-            size += len(part.data)
-    return ceil_div(size, 4)
+    return ceil_div(value.characters, 4)
 
 
 @frozen

@@ -133,6 +133,9 @@ class Opaque:
 
 Part = Text | Thinking | Image | ToolCall | Opaque
 
+IMAGE_CHARACTERS = 4800
+"""What an image counts for, whatever its size (specification of the host's format, section 6)."""
+
 _ROLES = frozenset(get_args(Role))
 
 
@@ -151,6 +154,8 @@ class Message:
         name: the tool's name on a `tool` message, when known.
         error: the tool failed.
         id: the address that the host gave the message; empty when it has none.
+        characters: derived; what the model reads of it, in code points: texts, thinking, names and
+            arguments of calls, opaque JSON, 4,800 an image. Signatures and ids don't count.
         origin: the wire text that a codec read this message from, verbatim, so that what we do
             not read survives. Empty for messages made here.
 
@@ -172,6 +177,7 @@ class Message:
     calls: tuple[ToolCall, ...] = field(init=False, eq=False, repr=False)
     thinks: bool = field(init=False, eq=False, repr=False)
     empty: bool = field(init=False, eq=False, repr=False)
+    characters: int = field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         if self.role not in _ROLES:
@@ -181,17 +187,23 @@ class Message:
         calls: list[ToolCall] = []
         thinks = False
         empty = True
+        characters = 0
         for part in cast("tuple[object, ...]", self.parts):  # whatever a caller passed
             match part:
                 case Text():
+                    characters += len(part.text)
                     empty = empty and not part.text.strip()
                     continue
                 case ToolCall():
+                    characters += len(part.name) + len(part.arguments)
                     calls.append(part)
                 case Thinking():
+                    characters += len(part.text)
                     thinks = True
-                case Image() | Opaque():
-                    pass
+                case Image():
+                    characters += IMAGE_CHARACTERS
+                case Opaque():
+                    characters += len(part.data)
                 case _:
                     raise InvalidArgument("wrong-type", "not a part", field="parts")
             empty = False
@@ -207,6 +219,7 @@ class Message:
         put(self, "calls", tuple(calls))
         put(self, "thinks", thinks)
         put(self, "empty", empty)
+        put(self, "characters", characters)
 
 
 def user(content: str | tuple[Part, ...], *, id: str = "") -> Message:  # noqa: A002

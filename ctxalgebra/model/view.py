@@ -97,6 +97,23 @@ class Slots:
             return total
         return sums[end]
 
+    def carry(self, earlier: Slots, same: int) -> None:
+        """Take over what was measured in an earlier array whose first `same` slots are ours."""
+        for measure, sums in earlier.sums.items():
+            known = len(sums) - 1
+            weights = {
+                id(m): sums[i + 1] - sums[i]
+                for i, m in enumerate(earlier.messages[same:known], same)
+            }
+            total = sums[min(same, known)]
+            ours = sums[: same + 1]
+            if weights:
+                for message in self.messages[same:]:
+                    weight = weights.get(id(message))
+                    total += measure(message) if weight is None else weight
+                    ours.append(total)
+            self.sums[measure] = ours
+
 
 @frozen
 class Break:
@@ -325,9 +342,9 @@ def _rewrite(
         numbers.append(n)
         read += index < view.read - shift
         fresh += index < view.fresh - shift
-    slots = Slots(messages, numbers)
     same = max(at, 0)
-    slots.sums = {measure: sums[: same + 1] for measure, sums in view.slots.sums.items()}
+    slots = Slots(messages, numbers)
+    slots.carry(view.slots, same)
     fixed, broke = view.fixed, view.broke
     if view.sent is not None and (at < fixed or at == HEAD):
         fixed = same
