@@ -420,6 +420,23 @@ def test_chars4_counts_what_the_model_reads():
     assert chars4(Head(system="12345")) == 2
 
 
+@pytest.mark.parametrize("measured", [0, 3, 6, 9])
+def test_what_was_measured_is_carried_over_every_rewrite(measured):
+    session = rounds(5)
+    session.view.slots.total(chars4, measured)
+    last = session.view.slots.numbers[-1]
+    for decision in (
+        Replace(last, tool_result("c4", "short", name="read"), "w"),
+        Replace(0, user("do that"), "w", breaks=True),
+        Drop(2, 3, "w", breaks=True),
+        Cut(6, user("notice"), "w", (0,), breaks=True),
+    ):
+        session = record(session, decision)
+        view = session.view
+        for end in range(view.end + 1):
+            assert view.slots.total(chars4, end) == sum(map(chars4, view.messages()[:end]))
+
+
 # pipeline
 
 
