@@ -27,6 +27,7 @@ from ctxalgebra import (
     select,
     send,
     travel,
+    user,
 )
 from ctxalgebra.model import view as view_module
 from ctxalgebra.model.session import STRETCH, at_leaf
@@ -162,6 +163,21 @@ def test_a_path_is_refolded_in_stretches_on_every_branch(count):
         there = at_leaf(session, node.number)
         assert fold(there, entries) == node.depth + 1
         assert count["view"] <= 3 * STRETCH
+
+
+def test_branches_that_grow_in_turn_are_each_remembered(count):
+    # Every 64th entry of the journal lands on the side branch.
+    session = record(Session(), user("root"))
+    ends = {True: 0, False: 0}
+    for number in range(1, 2_000):
+        side = number % STRETCH == 0
+        session = record(at_leaf(session, ends[side]), user(str(number)))
+        ends[side] = number
+    for here, there in ((True, False), (False, True)):
+        session = at_leaf(session, ends[here])
+        count.clear()
+        assert at_leaf(session, ends[there]).leaf.number == ends[there]
+        assert count["view"] <= STRETCH
 
 
 def test_importing_loads_neither_hypothesis_nor_asyncio():

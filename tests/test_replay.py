@@ -605,6 +605,23 @@ def test_paging_on_a_real_session_pays():
     assert none.over_budget > 0
 
 
+REAL = sorted(p for name in ("pi", "openai-chat") for p in (SHARED / name).glob("*"))
+
+
+@pytest.mark.skipif(not REAL, reason="the shared session files are absent")
+@pytest.mark.parametrize("file", REAL, ids=lambda path: path.name)
+def test_every_real_session_can_be_replayed(file):
+    from ctxalgebra.codecs import load
+
+    found = compare(load(file).session)
+    none, sliding, paging = found.runs
+    assert none.requests == sliding.requests == paging.requests > 0
+    assert none.silent == paging.silent == 0
+    assert none.invalid == paging.invalid == 0
+    assert paging.input <= none.input + 100 * len(paging.breaks)
+    assert verdict(found).startswith("paging costs ")
+
+
 def test_system_messages_keep_their_place():
     recorded = record(Session(), Head(Route("anthropic")), user("a"), system("be brief"))
     recorded, _ = send(recorded)
