@@ -7,9 +7,9 @@ from typing import Any, Literal, overload
 
 from ctxalgebra.errors import InvalidArgument, LawViolation
 from ctxalgebra.laws.arrays import ArrayFunction
-from ctxalgebra.laws.evidence import Law
+from ctxalgebra.laws.evidence import Law, quieted
 from ctxalgebra.laws.laws import ARRAY_LAWS, LAWS, SESSION_LAWS
-from ctxalgebra.laws.stages import quieted, totality
+from ctxalgebra.laws.stages import totality
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.parts import Message, assistant, user
 from ctxalgebra.model.session import Session

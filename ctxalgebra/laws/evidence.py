@@ -12,13 +12,14 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from attrs import evolve, frozen
 
+from ctxalgebra.events import abandon, open_calls
 from ctxalgebra.model.entries import DECISIONS, Cut, Entry, Reply, Sent
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Message, Part, Text, Thinking, ToolCall
 from ctxalgebra.model.session import Session, at_leaf, log, path, walk
 from ctxalgebra.model.view import EMPTY_VIEW, View
-from ctxalgebra.project import Request, project, requests
+from ctxalgebra.project import Request, project, reply, requests
 
 __all__ = [
     "Asked",
@@ -41,6 +42,7 @@ __all__ = [
     "numbers",
     "open_loop",
     "pairs",
+    "quieted",
     "said",
     "says_something",
     "shared",
@@ -206,6 +208,20 @@ def pairs(session: Session) -> Iterator[Pair]:
             at = None if same == len(before.messages) else same
             yield Pair(earlier, node.number, at, between)
         before, earlier, between = request, node.number, {}
+
+
+def quieted(session: Session) -> Session:
+    """Close what is open, so that a request can leave: the reply is lost, calls are abandoned.
+
+    >>> from ctxalgebra import ToolCall, assistant, record
+    >>> len(quieted(record(Session(), assistant(ToolCall("c1", "read")))))
+    2
+    """
+    if session.view.flight >= 0:
+        session = reply(session, "lost")
+    for call in open_calls(session):
+        session = abandon(session, call, "abandoned")
+    return session
 
 
 def shared(earlier: Request, later: Request) -> int:

@@ -1,18 +1,18 @@
-"""Grow sessions from lists of small numbers: politely, or by offering the gate its near misses.
+"""Grow sessions from bytes: politely, or by offering the gate its near misses.
 
-A pure game: the same moves give the same session, and fewer or smaller numbers give a simpler
+A pure game: the same bytes give the same session, and fewer or smaller ones give a simpler
 one, which is what makes a counterexample small. Needs no test library.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from attrs import evolve
 
 from ctxalgebra.errors import CtxError
 from ctxalgebra.events import abandon, open_calls, travel
-from ctxalgebra.laws.stages import quieted
+from ctxalgebra.laws.evidence import quieted
 from ctxalgebra.model.entries import (
     Answer,
     Ask,
@@ -50,28 +50,13 @@ __all__ = [
     "ARGUMENTS",
     "HEADS",
     "IDS",
+    "LEGAL",
     "MOVES",
     "SPOKEN",
     "TEXTS",
-    "WIDTH",
-    "Move",
-    "Round",
-    "Turn",
     "grow",
     "play",
 ]
-
-WIDTH = 120
-"""Numbers in moves are drawn from 0 up to this."""
-
-Move = tuple[int, int, int]
-"""Which of `MOVES`, and two numbers that choose what it does."""
-
-Round = tuple[int, int, int]
-"""What the model says, what comes of the request, what happens beside it."""
-
-Turn = tuple[int, Sequence[Round], int]
-"""The user's text, the rounds, what happens behind the turn."""
 
 IDS = ("c1", "c2", "c3")
 TEXTS = ("a", "b", "c" * 40, "d" * 300)
@@ -95,11 +80,15 @@ SPOKEN: tuple[Message, ...] = (
     assistant(C3, OPAQUE),
     assistant(SIGNED),
     assistant(T3, "d" * 300, C2),
+    assistant(SIGNED, C2),
     assistant(T1),
     assistant(),
     assistant(C1, ToolCall("c1", "write")),
+    assistant(ToolCall("", "read")),
 )
-"""What a model says: text, thinking and calls in every order; the last repeats an id."""
+"""What a model says: text, thinking and calls in every order; the last two are illegal."""
+
+LEGAL = len(SPOKEN) - 2
 
 HEADS: tuple[Head, ...] = (
     Head(),
@@ -116,23 +105,33 @@ USAGES = (None, Usage(8, 2), Usage(100, 5, 50, 20), Usage(0, 1), None)
 # Polite
 
 
-def grow(stage: Stage, head: int, turns: Sequence[Turn]) -> Session:
+def grow(stage: Stage, head: int, turns: Sequence[bytes]) -> Session:
     """Grow a session the way a good harness does: settle, send, reply, run the tools.
 
+    Args:
+        stage: settles before each request.
+        head: which of `HEADS` is stated first.
+        turns: of each, what happens behind it, the user's text, and for each round three bytes:
+            what the model says, what comes of the request, what happens beside it.
+
     >>> from ctxalgebra import pipeline
-    >>> grow(pipeline(), 0, [(0, [(1, 0, 0), (0, 0, 0)], 0)])
+    >>> grow(pipeline(), 0, [bytes([0, 0, 1, 0, 0, 0, 0, 0])])
     <Session: 7 entries, 4 shown>
     """
     session = record(Session(), HEADS[head % len(HEADS)])
-    for text, rounds, after in turns:
+    for after, text, *rounds in turns:
         session = record(quieted(session), user(TEXTS[text % len(TEXTS)]))
-        for said, outcome, beside in rounds:
-            session = _round(stage, session, SPOKEN[said % 14], outcome, beside)
+        for said, outcome, beside in _triples(rounds):
+            session = _round(stage, session, SPOKEN[said % LEGAL], outcome, beside)
         if after % 8 == 6:
             session = _offered(quieted(session), HEADS[after % len(HEADS)])
         elif after % 8 == 7:
             session = _travelled(session, after * 7 % len(session))
     return session
+
+
+def _triples(numbers: Sequence[int]) -> Iterator[tuple[int, int, int]]:
+    return zip(numbers[::3], numbers[1::3], numbers[2::3], strict=False)
 
 
 def _round(stage: Stage, session: Session, said: Message, outcome: int, beside: int) -> Session:
@@ -172,15 +171,19 @@ def _travelled(session: Session, target: int) -> Session:
 # Hostile
 
 
-def play(moves: Sequence[Move]) -> Session:
+def play(chunks: Sequence[bytes]) -> Session:
     """Offer the gate what the moves say, and keep what it accepts.
 
-    >>> play([(0, 0, 0), (0, 1, 0)])
+    Args:
+        chunks: of moves, each of three bytes: which of `MOVES`, and two that choose what it does.
+
+    >>> play([bytes([1, 0, 0, 1, 1, 0])])
     <Session: 2 entries, 1 shown>
     """
     session = Session()
-    for which, a, b in moves:
-        session = MOVES[which % len(MOVES)](session, a, b)
+    for chunk in chunks:
+        for which, a, b in _triples(chunk):
+            session = MOVES[which % len(MOVES)](session, a, b)
     return session
 
 
@@ -190,6 +193,10 @@ def _offered(session: Session, *entries: Entry) -> Session:
             session = record(session, entry)
         except CtxError:
             break
+    return session
+
+
+def _pass(session: Session, _a: int, _b: int) -> Session:
     return session
 
 
@@ -219,7 +226,8 @@ def _speak(session: Session, a: int, b: int) -> Session:
         case 1:
             message = tool_result(IDS[b % 3], "x", error=b % 2 == 1)
         case 2:
-            message = tool_result((*open_calls(session), *session.view.open, "c1")[0], "")
+            ids = session.view.open or IDS
+            message = tool_result(ids[b % len(ids)], "")
         case _:
             message = SPOKEN[b % len(SPOKEN)]
     return _offered(session, message)
@@ -237,7 +245,7 @@ def _interfere(session: Session, a: int, b: int) -> Session:
         case 2:
             event = Reply("completed", SPOKEN[b % len(SPOKEN)])
         case 3:
-            event = Reply("completed", user("I am no model"))
+            event = Reply("completed", (user("I am no model"), tool_result("c1", "nor I"))[b % 2])
         case 4:
             event = UsageReport(near, Usage(7, 7))
         case 5:
@@ -254,7 +262,10 @@ def _interfere(session: Session, a: int, b: int) -> Session:
 
 def _send(session: Session, a: int, _: int) -> Session:
     """Let a request leave, whether or not it may."""
-    return _offered(quieted(session) if a % 3 else session, Sent())
+    try:
+        return _offered(quieted(session) if a % 3 else session, Sent())
+    except CtxError:
+        return session
 
 
 def _head(session: Session, a: int, b: int) -> Session:
@@ -270,11 +281,13 @@ def _landed(session: Session, a: int, b: int) -> Session:
     return _next(session, a, b) if session.view.flight >= 0 and (a + b) % 6 else session
 
 
-def _somewhere(session: Session, a: int) -> int:
-    """Name a message that is shown, counted from the end; now and then an entry that is not."""
+def _somewhere(session: Session, a: int, b: int) -> int:
+    """Name a message that is shown, counted from the end; now and then one that is protected."""
     view = session.view
     if not view.end or a % 10 == 9:
         return a // 10 % (len(session) + 1)
+    if view.front and a % 10 == 8:
+        return view.slots.numbers[b // 8 % view.front]
     return view.slots.numbers[view.end - 1 - a // 10 % view.end]
 
 
@@ -291,7 +304,7 @@ NOTICES = (
 def _cut(session: Session, a: int, b: int) -> Session:
     session = _landed(session, a, b)
     view = session.view
-    through = _somewhere(session, a)
+    through = _somewhere(session, a, b)
     slot = view.slot(through)
     users = tuple(
         view.slots.numbers[i] for i in range(slot + 1) if view.slots.messages[i].role == "user"
@@ -305,7 +318,7 @@ def _cut(session: Session, a: int, b: int) -> Session:
         case 4:
             keep = users[::-1]
         case 5:
-            keep = (_somewhere(session, b),)
+            keep = (_somewhere(session, b, a),)
         case _:
             pass
     notice = NOTICES[b % len(NOTICES)] if b % 8 == 6 else NOTICES[b % 2]
@@ -339,11 +352,17 @@ def _drop(session: Session, a: int, b: int) -> Session:
     return _offered(session, Drop(numbers[first], numbers[last], "drop", breaks=b % 10 != 6))
 
 
+WITH_CALLS = (0, 6, 6, 6, 7, 8, 3, 5, 9, 10, 11, 2, 4, 15)
+WITHOUT = (0, 0, 2, 3, 4, 5, 9, 10, 11, 12, 13, 14, 15)
+"""Which changes are near misses for messages with calls, and without."""
+
+
 def _replace(session: Session, a: int, b: int) -> Session:
     session = _landed(session, a, b)
-    target = _somewhere(session, a)
-    shown = _shown(session, target, original=b % 16 == 15)
-    for message in _changed(shown, b % 16, a % 7):
+    target = _somewhere(session, a, b)
+    shown = _shown(session, target, original=b % 3 == 2)
+    kinds = WITH_CALLS if shown.calls else WITHOUT
+    for message in _changed(shown, kinds[b % len(kinds)], a % 7):
         session = _offered(session, Replace(target, message, "replace", breaks=b % 7 != 6))
     return session
 
@@ -428,6 +447,7 @@ def _pad(session: Session, a: int, _: int) -> Session:
 
 
 MOVES: tuple[Callable[[Session, int, int], Session], ...] = (
+    _pass,
     *[_go_on] * 18,
     *[_send] * 3,
     *[_speak] * 4,

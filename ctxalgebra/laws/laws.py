@@ -25,6 +25,7 @@ SESSION_LAWS: tuple[Law, ...] = (
     law("invariant", kept.replay),
     law("invariant", sent.protocol_validity),
     law("invariant", sent.call_order),
+    law("invariant", sent.progress),
     law("invariant", sent.faithful),
     law("invariant", sent.thinking_binding),
     law("invariant", kept.no_unread_drop),

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 
 from ctxalgebra.account import breaks
+from ctxalgebra.errors import CtxError
 from ctxalgebra.laws.evidence import (
     again,
     asked,
@@ -19,16 +20,18 @@ from ctxalgebra.laws.evidence import (
     news,
     open_loop,
     pairs,
+    quieted,
     said,
     shared,
     steps,
     thoughts,
 )
 from ctxalgebra.model.entries import DECISIONS, Cut, Entry, Reply, Sent
+from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Head
-from ctxalgebra.model.parts import Message, Opaque, Thinking, ToolCall
+from ctxalgebra.model.parts import Message, Opaque, Thinking, ToolCall, user
 from ctxalgebra.model.session import Session
-from ctxalgebra.project import Request, project
+from ctxalgebra.project import Request, project, send
 
 __all__ = [
     "call_order",
@@ -38,6 +41,7 @@ __all__ = [
     "no_false_alarm",
     "no_silent_break",
     "prefix_extension",
+    "progress",
     "protocol_validity",
     "sent_requests_are_frozen",
     "thinking_binding",
@@ -207,6 +211,16 @@ def leading_thinking(session: Session) -> str | None:
             left = now[number].parts if number in now else ()
             if thoughts(left) != thoughts(message.parts):
                 return f"entry {step.number} takes thinking of message {number} from an open loop"
+    return None
+
+
+@each_branch
+def progress(session: Session) -> str | None:
+    """From every session a request can leave, once what is open is closed."""
+    try:
+        send(record(quieted(session), user("go on")))
+    except CtxError as error:
+        return f"at the end of {len(session)} entries no request can leave: {error}"
     return None
 
 

@@ -6,14 +6,13 @@ import pickle
 
 from ctxalgebra.account import dry_run
 from ctxalgebra.errors import CtxError
-from ctxalgebra.events import abandon, open_calls
-from ctxalgebra.laws.evidence import Law
+from ctxalgebra.laws.evidence import Law, quieted
 from ctxalgebra.model.entries import Cut, Label
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.parts import user
 from ctxalgebra.model.session import Session, at_leaf, log
 from ctxalgebra.model.view import Measure
-from ctxalgebra.project import project, reply, send
+from ctxalgebra.project import project, send
 from ctxalgebra.tokens import chars4
 from ctxalgebra.transforms.pipeline import Stage
 from ctxalgebra.transforms.select import pressure
@@ -27,23 +26,8 @@ __all__ = [
     "idempotence",
     "inputs_unchanged",
     "quiet",
-    "quieted",
     "totality",
 ]
-
-
-def quieted(session: Session) -> Session:
-    """Close what is open, so that a request can leave: the reply is lost, calls are abandoned.
-
-    >>> from ctxalgebra import ToolCall, assistant, record
-    >>> len(quieted(record(Session(), assistant(ToolCall("c1", "read")))))
-    2
-    """
-    if session.view.flight >= 0:
-        session = reply(session, "lost")
-    for call in open_calls(session):
-        session = abandon(session, call, "abandoned")
-    return session
 
 
 def _copy(session: Session) -> Session:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from attrs import evolve
 from hypothesis import HealthCheck, Phase, given, settings
@@ -20,10 +20,9 @@ from ctxalgebra.laws.growing import (
     ARGUMENTS,
     HEADS,
     IDS,
-    MOVES,
+    LEGAL,
     SPOKEN,
     TEXTS,
-    WIDTH,
     grow,
     play,
 )
@@ -58,10 +57,7 @@ __all__ = [
     "stages",
 ]
 
-T = TypeVar("T")
-
-_NUMBERS = st.integers(0, WIDTH - 1)
-_TRIPLES = st.tuples(_NUMBERS, _NUMBERS, _NUMBERS)
+_PAIRS = st.tuples(st.integers(0, 255), st.integers(0, 255))
 
 
 def parts() -> st.SearchStrategy[Part]:
@@ -116,17 +112,17 @@ def _pruning(budget: int, cache: CacheState) -> Stage:
     return partial(prune_suffix, stub_over=budget, drop_over=budget // 2, cache=cache)
 
 
-def sessions(*, max_turns: int = 6) -> st.SearchStrategy[Session]:
+def sessions(*, max_turns: int = 8) -> st.SearchStrategy[Session]:
     """Grow sessions the way a good harness does: settle, send, reply, run the tools.
 
     With shipped stages at small budgets, failures and retries, steering, parallel calls, abandoned
     calls, thinking, usage, changes of head, and travel. They end anywhere.
     """
-    turns = st.tuples(_NUMBERS, st.lists(_TRIPLES, max_size=5), _NUMBERS)
-    return st.builds(grow, stages(), _NUMBERS, st.lists(turns, max_size=max_turns))
+    turns = st.lists(st.binary(min_size=5, max_size=17), max_size=max_turns)
+    return st.builds(grow, stages(), st.integers(0, len(HEADS) - 1), turns)
 
 
-def journals(*, max_moves: int = 120) -> st.SearchStrategy[Session]:
+def journals(*, max_chunks: int = 16) -> st.SearchStrategy[Session]:
     """Offer the gate entries around its rules, and keep what it accepts.
 
     Half of the moves go on with the conversation, so that deep states are reached; the others are
@@ -134,15 +130,12 @@ def journals(*, max_moves: int = 120) -> st.SearchStrategy[Session]:
     breaks that are not declared, cuts on either side of the frontier, drops that split an exchange
     or hide what is unread, replacements with one part, call, name, type or id changed, travel
     anywhere, and so on.
+
+    Args:
+        max_chunks: moves come in chunks of 4 to 32.
     """
-    moves = st.tuples(st.integers(0, len(MOVES) - 1), _NUMBERS, _NUMBERS)
-    return _long_lists(moves, max_moves).map(play)
-
-
-def _long_lists(elements: st.SearchStrategy[T], size: int) -> st.SearchStrategy[list[T]]:
-    """Make lists that are long on average and still shrink: Hypothesis keeps plain ones short."""
-    chunks = st.lists(st.lists(elements, min_size=1, max_size=12), max_size=max(1, size // 12))
-    return chunks.map(lambda found: [one for chunk in found for one in chunk])
+    # Hypothesis keeps plain lists short; chunks of bytes are long, cheap, and still shrink.
+    return st.lists(st.binary(min_size=12, max_size=96), max_size=max_chunks).map(play)
 
 
 # Message arrays
@@ -150,13 +143,16 @@ def _long_lists(elements: st.SearchStrategy[T], size: int) -> st.SearchStrategy[
 
 def conversations(*, max_steps: int = 12) -> st.SearchStrategy[tuple[Message, ...]]:
     """Make legal message arrays that begin with a user message."""
-    return st.lists(st.tuples(_NUMBERS, _NUMBERS), max_size=max_steps).map(_conversation)
+    return st.lists(_PAIRS, max_size=max_steps).map(_conversation)
+
+
+_ANSWERS = tuple(message for message in SPOKEN[:LEGAL] if message.parts)
 
 
 def _conversation(steps: Sequence[tuple[int, int]]) -> tuple[Message, ...]:
     found: list[Message] = [user("a")]
     for kind, text in steps:
-        said = SPOKEN[kind % 12]
+        said = _ANSWERS[kind % len(_ANSWERS)]
         if kind % 3 == 0 or found[-1].role == "assistant":
             found.append(user(TEXTS[text % len(TEXTS)]))
             continue
@@ -171,7 +167,7 @@ def dirty_messages(*, max_faults: int = 4) -> st.SearchStrategy[tuple[Message, .
     Turns that were aborted with their calls open, results that are missing, stored twice, late,
     early or in the order of completion, ids used again, empty content, messages between results.
     """
-    faults = st.lists(st.tuples(_NUMBERS, _NUMBERS), max_size=max_faults)
+    faults = st.lists(_PAIRS, max_size=max_faults)
     return st.builds(_soiled, conversations(), faults)
 
 
