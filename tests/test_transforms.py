@@ -292,6 +292,13 @@ def test_a_huge_unread_result_becomes_a_stub_before_it_is_sent():
     assert [b.why for b in breaks(pruned)] == []
 
 
+def test_a_stub_keeps_opaque_parts():
+    session = record(Session(), user("a"), assistant(ToolCall("c", "read")))
+    session = record(session, tool_result("c", (Opaque("resource", "{}"), Text(of(300)))))
+    stub = project(PRUNE(session)).messages[-1]
+    assert [type(part) for part in stub.parts] == [Text, Opaque]
+
+
 def test_a_stub_longer_than_the_result_is_not_used():
     session = rounds(1, size=300)
     pruned = prune_suffix(session, stub_over=10, drop_over=999, stub=lambda m, t: of(300))

@@ -3,7 +3,7 @@
 A session value is four references: the leaf, the entry recorded last, the view at the leaf, and
 the values of the folds that were asked for. Nodes link to their parent (the path) and to the
 node recorded before them (the log), so that recording copies nothing and diverging is free.
-Every 64th node keeps the values of the folds, so that travelling refolds one stretch at most.
+Every 64th node of a path keeps the values of the folds, so that travelling refolds one stretch at most.
 This memory is invisible: equality and pickling know only the entries, their parents, the leaf.
 """
 
@@ -150,14 +150,13 @@ def _rebuild(entries: tuple[tuple[Entry, int], ...], leaf: int) -> Session:
 def append(session: Session, entry: Entry) -> Session:
     """Append an entry under the leaf, unchecked: for the gate, which checks first."""
     node = Node(entry, session.leaf, session.last)
-    number = node.number
-    view = step(session.view, number, entry)
+    view = step(session.view, node.number, entry)
     folds = session.folds
     for known in folds:
         if known.reads is None or type(entry) in known.reads:
             folds = {f: _stepped(f, value, node, view) for f, value in folds.items()}
             break
-    if not number % STRETCH:
+    if not node.depth % STRETCH:
         node.kept = {_VIEW: view, **folds}
     return Session(node, node, view, folds)
 

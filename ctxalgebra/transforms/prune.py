@@ -9,7 +9,7 @@ from attrs import evolve
 from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.entries import Drop, Replace
 from ctxalgebra.model.gate import record
-from ctxalgebra.model.parts import Message, Text
+from ctxalgebra.model.parts import Message, Opaque, Text
 from ctxalgebra.model.session import Session
 from ctxalgebra.model.view import Measure
 from ctxalgebra.tokens import chars4, check_positive
@@ -142,7 +142,9 @@ def _stub_unread(
         tokens = measure(message)
         if tokens <= over:
             continue
-        small = evolve(message, parts=(Text(stub(message, tokens)),), origin="")
+        # What nobody reads here can leave only with its whole message.
+        kept = tuple(part for part in message.parts if isinstance(part, Opaque))
+        small = evolve(message, parts=(Text(stub(message, tokens)), *kept), origin="")
         if measure(small) < tokens:
             number = view.slots.numbers[slot]
             session = record(session, Replace(number, small, f"{tokens} tokens, unread"))
