@@ -49,6 +49,7 @@ __all__ = [
     "ENTRY",
     "FORMATS",
     "REPAIR",
+    "RESULTS",
     "UNTERMINATED",
     "Act",
     "Decoded",
@@ -159,7 +160,8 @@ _LISTED = {
 }
 """What the gate or the plan settles; results that are moved or made are listed when they are."""
 
-_RESULTS = ("missing-result", "early-result", "late-result")
+RESULTS = ("missing-result", "early-result", "late-result")
+"""Repairs that put a result where it was not: it has no line there, and no id of its own."""
 
 
 def _difference(read: Message, shown: Message) -> str:
@@ -192,6 +194,7 @@ class Intake:
         self._unanswered: set[str] = set()
         self._moved: set[int] = set()
         self._placed: set[int] = set()
+        self._late: set[int] = set()
         self._taken: set[int] = {-1}
         self._waiting: dict[int, list[int]] = {}
 
@@ -209,11 +212,19 @@ class Intake:
             self._placed.add(index)
             self._put(Note(self._name + ending, self._items[index].raw))
 
+    def _stand(self, index: int) -> None:
+        """Let the line stand in its place in the tree, without an entry of its own."""
+        if index in self._late:
+            item = self._items[index]
+            self._put(self._mark(index, "late-parent"), Note(self._name, item.raw))
+        else:
+            self._place(index)
+
     def _mark(self, index: int, code: str) -> Note:
         item = self._items[index]
         text = f'{{"code":"{code}","line":{item.line}'
         # What stands here in the tree, though its line is elsewhere, keeps its name.
-        if code not in _RESULTS and item.name:
+        if code not in RESULTS and item.name:
             text += f',"entry":{quote(item.name)}'
         return Note(REPAIR, text + "}")
 
@@ -246,7 +257,8 @@ class Intake:
         calls = {call.id: call for _, m in found for call in m.calls}
         # What the path holds already stands in front: ids that are taken, calls that are open.
         front: list[Message] = []
-        if taken := [call for name, call in calls.items() if name and used[name] > 0]:
+        opened = {call.id for call in carried}
+        if taken := [c for name, c in calls.items() if used[name] > 0 and name not in opened]:
             front = [assistant(*taken), *(tool_result(known.id, "") for known in taken)]
         if carried:
             front.append(assistant(*carried))
@@ -258,12 +270,13 @@ class Intake:
         repaired = repair([*front, *(m for _, m in found)], aborted=aborted)
         plan = _Plan({}, {})
         for message, source in zip(repaired.messages, repaired.sources, strict=True):
+            if source is not None and source < len(front):
+                continue
             item = -1 if source is None else found[source - len(front)][0]
-            if source is None or source >= len(front):
-                if message.role == "tool":
-                    plan.answers[message.call] = item, message
-                if item >= 0:
-                    plan.shown[item] = message
+            if message.role == "tool":
+                plan.answers[message.call] = item, message
+            if item >= 0:
+                plan.shown[item] = message
         for made in repaired.repairs:
             if made.index >= len(front):
                 item = found[made.index - len(front)][0]
@@ -277,7 +290,8 @@ class Intake:
         if last is not None:
             completed = self._items[last].outcome == "completed"
             carried = plan.shown[last].calls if completed and last in plan.shown else ()
-        return list(calls), tuple(call for call in carried if plan.answers[call.id][0] < 0)
+        names = {*calls, *(call.id for m in plan.shown.values() for call in m.calls)}
+        return sorted(names - {""}), tuple(call for call in carried if plan.answers[call.id][0] < 0)
 
     # Recording
 
@@ -326,7 +340,7 @@ class Intake:
             self._put(*mark, message)
         else:
             self.report(index, "empty-request", "left out: nothing was sent before")
-            self._place(index)
+            self._stand(index)
         self.numbers[index] = len(self.session) - 1
         if completed:
             self._unanswered = {call.id for call in message.calls}
@@ -339,13 +353,13 @@ class Intake:
         shown = self._plans[self._plan_of[index]].shown.get(index)
         if message.role == "tool":
             if shown is None or index in self._moved or shown.call not in self._unanswered:
-                self._place(index)
+                self._stand(index)
                 return
             self._unanswered.discard(shown.call)
         # What the plan left out because it is empty or was aborted, the kernel withholds.
         ours = message if shown is None else shown
         mark: tuple[Note, ...] = ()
-        if index in self._placed or ours != message:
+        if index in self._late or ours != message:
             self._place(index)
             mark = (self._mark(index, _difference(message, ours)),)
         if ours.role == "assistant":
@@ -356,8 +370,8 @@ class Intake:
     def _entry(self, index: int, act: Act | None) -> None:
         entry = None if act is None else act(self)
         if entry is None:
-            self._place(index)
-        elif index in self._placed:
+            self._stand(index)
+        elif index in self._late:
             self._put(self._mark(index, "late-parent"), entry)
         else:
             self._put(Note(self._name + ENTRY, self._items[index].raw), entry)
@@ -374,6 +388,7 @@ class Intake:
             elif item.parent not in self._taken:
                 self.report(index, "late-parent", "recorded behind its parent")
                 self._place(index, ASIDE)
+                self._late.add(index)
                 self._waiting.setdefault(item.parent, []).append(index)
             else:
                 self._go(item.parent)
@@ -385,7 +400,7 @@ class Intake:
                         self._message(index, item.message)
                 except CtxError as error:
                     self.report(index, error.code, f"left out: {error.message}")
-                    self._place(index)
+                    self._stand(index)
                 self._taken.add(index)
                 self.numbers.setdefault(index, len(self.session) - 1)
                 todo.extend(reversed(self._waiting.pop(index, ())))

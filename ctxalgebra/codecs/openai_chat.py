@@ -9,7 +9,8 @@ r"""Message lists of the OpenAI Chat format, in the containers in which they are
 | a cassette of HTTP calls (YAML; the extra `yaml`) | `interactions:` | the same text; once \
 something was added, the body of its longest request with all messages, as JSON |
 
-Leading system and developer messages, `tools` and `model` make the head. Each assistant message
+Leading system and developer messages, `tools` and `model` make the head; thinking is bound where
+the model is a Claude, and free elsewhere. Each assistant message
 closes a request that nobody saw leave. A cassette tells more: each recorded request whose messages
 begin the longest one gives its own head, and the usage of its answer.
 
@@ -73,7 +74,7 @@ from ctxalgebra.codecs.lines import (
     string,
 )
 from ctxalgebra.errors import DecodeError
-from ctxalgebra.model.entries import Note, Reply, Sent
+from ctxalgebra.model.entries import Entry, Note, Reply, Sent
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Head, Route, Tool, Usage
 from ctxalgebra.model.parts import Message, Text
@@ -104,7 +105,7 @@ def _read_head(value: dict[str, Json]) -> Head:
     model, tools = string(value.get("model")), value.get("tools")
     found = [_read_tool(tool) for tool in tools] if isinstance(tools, list) else []
     return Head(
-        Route("", model, (), bound(model)) if model else Route(),
+        Route("", model, (), bound(model)),
         string(value.get("system")),
         tuple(tool for tool in found if tool is not None),
     )
@@ -163,7 +164,7 @@ class _Found:
 
     frame: dict[str, Json]
     elements: list[tuple[str, Json | DecodeError]]
-    head: Head = field(factory=Head)
+    head: Head
     heads: dict[int, Head] = field(factory=dict)
     usages: dict[int, Usage] = field(factory=dict)
     repairs: list[Repair] = field(factory=list)
@@ -225,7 +226,7 @@ def _document(text: str, value: Json, file: str | None) -> _Found:
 
 
 def _lines(lines: list[str], file: str | None, limit: int) -> _Found:
-    found = _Found({"container": "lines"}, [], terminated=not lines[-1])
+    found = _Found({"container": "lines"}, [], _read_head({}), terminated=not lines[-1])
     if found.terminated:
         lines.pop()
     for index, raw in enumerate(lines):
@@ -389,8 +390,7 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
     if reader.above < 0 and reader.problem is not None:
         raise in_file(reader.problem, file)
     start = record(Session(), Note(NAME + FRAME, compact(found.frame)))
-    if found.head != start.head:
-        start = record(start, found.head)
+    start = record(start, found.head)
     decoded = take_in(reader.items, NAME, reader.repairs, start)
     session = decoded.session
     last = found.heads.get(len(found.elements))
@@ -411,6 +411,7 @@ class _Writer:
         self.frame: dict[str, Json] = {}
         self.elements: list[tuple[str, bool]] = []
         self.system = ""
+        self.ids: dict[str, str] = {}
         self.terminated = True
         waiting: list[Message] = []
         flight = False
@@ -423,7 +424,7 @@ class _Writer:
             if mark == NAME + ENTRY and isinstance(entry, Head):
                 self.system = entry.system
             elif mark == REPAIR:
-                pass
+                self._renamed(entry.message if isinstance(entry, Reply) else entry)
             elif isinstance(entry, Note):
                 self._note(entry)
             elif isinstance(entry, Message) and flight:
@@ -450,8 +451,17 @@ class _Writer:
         elif note.name in (NAME, NAME + ASIDE, NAME + ENTRY) and self.frame:
             self.elements.append((note.data, note.name == NAME + ENTRY))
 
+    def _renamed(self, entry: Entry | None) -> None:
+        """Remember what the file calls the calls that a repair has renamed."""
+        if isinstance(entry, Message) and entry.calls:
+            origin = parse(entry.origin, limit=len(entry.origin))
+            said = read_message(origin) if isinstance(origin, dict) else entry
+            for ours, theirs in zip(entry.calls, said.calls, strict=False):
+                self.ids[ours.id] = theirs.id or ours.id
+
     def _message(self, message: Message) -> None:
-        raw = write_element(message)
+        call = self.ids.get(message.call, message.call)
+        raw = write_element(message if call == message.call else evolve(message, call=call))
         self.terminated = True
         self.elements.append((raw, False))
 

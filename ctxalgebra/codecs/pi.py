@@ -84,11 +84,13 @@ from ctxalgebra.model.entries import (
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Head, Route
 from ctxalgebra.model.parts import Text, user
-from ctxalgebra.model.session import find
+from ctxalgebra.model.session import Session, find
 
-__all__ = ["KINDS", "NAME", "Row", "decode", "read_row", "route"]
+__all__ = ["HEADLESS", "KINDS", "NAME", "Row", "decode", "read_row", "route"]
 
 NAME = "pi"
+HEADLESS = "-headless"
+"""Ending of the name of the note in front of a file that has no header."""
 
 KINDS = frozenset(
     {
@@ -459,7 +461,8 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
         _item(index, raw, row, parent, tree.names)
         for index, (raw, row, parent) in enumerate(zip(lines, rows, tree.parents, strict=True))
     ]
-    decoded = take_in(items, NAME, [*repairs, *tree.repairs])
+    start = Session() if header >= 0 else record(Session(), Note(NAME + HEADLESS))
+    decoded = take_in(items, NAME, [*repairs, *tree.repairs], start)
     if ended:
         return decoded
     session = record(decoded.session, Note(NAME + UNTERMINATED))

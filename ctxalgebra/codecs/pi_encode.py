@@ -25,7 +25,7 @@ from collections.abc import Sequence
 from attrs import evolve
 
 from ctxalgebra.codecs import pi
-from ctxalgebra.codecs.intake import ASIDE, ENTRY, FORMATS, REPAIR, UNTERMINATED
+from ctxalgebra.codecs.intake import ASIDE, ENTRY, FORMATS, REPAIR, RESULTS, UNTERMINATED
 from ctxalgebra.codecs.lines import Json, Number, clock, compact, integer, iso, parse, string
 from ctxalgebra.codecs.pi_messages import (
     Spoken,
@@ -44,6 +44,7 @@ from ctxalgebra.model.view import EMPTY_VIEW, View, step
 __all__ = ["encode"]
 
 _HEADER_ID = "ctxalgebra"
+_HEADLESS = pi.NAME + pi.HEADLESS
 _NO_LF = pi.NAME + UNTERMINATED
 _LINES = tuple(pi.NAME + ending for ending in ("", ENTRY, ASIDE))
 
@@ -57,7 +58,7 @@ def _object(raw: str) -> dict[str, Json]:
 
 
 def _is_line(entry: Entry) -> bool:
-    return isinstance(entry, Note) and entry.name in _LINES
+    return isinstance(entry, Note) and entry.name in (*_LINES, _NO_LF, _HEADLESS)
 
 
 def _said(entry: Entry) -> str:
@@ -100,6 +101,7 @@ class _Writer:
             said = ((node.number, _said(node.entry)) for node in nodes)
             self.rows = {number: pi.read_row(raw) for number, raw in said if raw}
         self.calls: dict[str, str] = {}
+        self.ids: dict[str, str] = {}
         self.used = {row.name for row in self.rows.values() if row.kind != "session"}
         self.seen: set[str] = set()
         header = next((row for row in self.rows.values() if row.kind), None)
@@ -205,9 +207,15 @@ class _Writer:
             route = self.views[number].head.route
             api = next((parse(v) for k, v in route.parameters if k == "api"), "")
             time = spoken.time if spoken.time is not None else self._now()
+            call = self.ids.get(message.call, message.call)
             fields = write_message(
                 evolve(
-                    spoken, time=time, provider=route.provider, model=route.model, api=string(api)
+                    spoken,
+                    message=message if call == message.call else evolve(message, call=call),
+                    time=time,
+                    provider=route.provider,
+                    model=route.model,
+                    api=string(api),
                 )
             )
             self.make(number, "message", {"message": fields}, name=message.id, time=time)
@@ -314,7 +322,7 @@ class _Writer:
             self.objects += row is not None and bool(row.kind)
         elif note.name == _NO_LF:
             self.unterminated = len(self.out)
-        else:
+        elif note.name != _HEADLESS:
             self._emit(note.data, "" if row is None or row.kind == "session" else row.name, number)
 
     def entry(self, node: Node) -> None:
@@ -334,7 +342,7 @@ class _Writer:
         mark = parent.entry if parent is not None and above == number - 1 else None
         if self.known and isinstance(mark, Note) and mark.name in (REPAIR, pi.NAME + ENTRY):
             self._known(number, entry, mark)
-        elif isinstance(entry, Note) and (_is_line(entry) or entry.name == _NO_LF):
+        elif isinstance(entry, Note) and _is_line(entry):
             self._read_line(number, entry)
         elif isinstance(entry, Reply):
             self.reply(node, entry)
@@ -345,14 +353,24 @@ class _Writer:
 
     def _known(self, number: int, entry: Entry, mark: Note) -> None:
         """Pass over an entry that the file holds elsewhere, or not at all."""
-        if mark.name == REPAIR:
-            name = string(_object(mark.data).get("entry"))
-            if name:
-                self.own[number] = self.tips[number] = name
-        else:
+        repaired = _object(mark.data) if mark.name == REPAIR else {}
+        if string(repaired.get("code")) not in RESULTS:
+            name = string(repaired.get("entry"))
+            if name and not self.chained:
+                self.seen.add(name)
+                self.tips[number] = name
             self.own[number] = self.tips[number]
+            self._renamed(number, entry)
         if isinstance(entry, Head | Reply):
             self.written[number] = self.views[number].head.route
+
+    def _renamed(self, number: int, entry: Entry) -> None:
+        """Remember what the file calls the calls that a repair has renamed."""
+        message = entry.message if isinstance(entry, Reply) else entry
+        row = self.rows.get(number)
+        if isinstance(message, Message) and row is not None and row.spoken is not None:
+            for call, said in zip(message.calls, row.spoken.message.calls, strict=False):
+                self.ids[call.id] = said.id or call.id
 
     def finish(self, leaf: Node | None) -> bytes:
         """Make the leaf the last entry; give the bytes."""
