@@ -511,11 +511,11 @@ def test_names_are_known_names():
 
 
 def test_the_default_budget_is_half_of_the_largest_request():
-    recorded = agent(20)
+    recorded = agent(40)
     largest = replay(recorded, plan("none", budget=1)).largest
     assert default_budget(recorded) == -(-largest // 2) == compare(recorded).budget
     assert default_budget(recorded, target=100) == 160
-    assert default_budget(record(Session(), user("hi"))) == 1
+    assert default_budget(record(Session(), user("hi"))) == 1_000
     huge = record(Session(), user("x" * 4_000_000))
     huge, _ = send(huge)
     assert default_budget(huge) == 128_000

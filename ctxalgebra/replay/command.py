@@ -75,7 +75,7 @@ def commands() -> None:
     "--budget",
     type=int,
     help="Most tokens of a request.  [default: 8/5 of the target; without one, half of the largest "
-    "request when everything is sent, at most 128000]",
+    "request when everything is sent, but 1000 to 128000]",
 )
 @click.option("--target", type=int, help="Tokens that a cut leaves.  [default: 5/8 of the budget]")
 @click.option("--window", type=int, help="The model's context window in tokens; caps the budget.")

@@ -15,10 +15,10 @@ from ctxalgebra.replay.replay import PIPELINES, Run, plan, replay, resend
 from ctxalgebra.tokens import ceil_div, chars4, check_positive
 from ctxalgebra.transforms.pipeline import pipeline
 
-__all__ = ["LARGEST_DEFAULT", "Comparison", "compare", "default_budget", "rows", "verdict"]
+__all__ = ["LARGEST_DEFAULT", "SMALLEST_DEFAULT", "Comparison", "compare", "default_budget", "rows", "verdict"]
 
-LARGEST_DEFAULT = 128_000
-"""The budget that is never exceeded unless somebody asks for more, in tokens."""
+SMALLEST_DEFAULT, LARGEST_DEFAULT = 1_000, 128_000
+"""Between these the default budget lies, in tokens."""
 
 
 @frozen
@@ -44,11 +44,11 @@ def default_budget(
     """Choose a budget at which a comparison shows something, for want of one.
 
     With a target, 8/5 of it. Else half of the largest request when everything is sent, so that
-    the later half of a session is over it; at most 128,000 tokens.
+    the later half of a session is over it; at least 1,000 and at most 128,000 tokens.
 
     >>> from ctxalgebra import Session, assistant, record, user
-    >>> default_budget(record(Session(), user("a" * 400), assistant("b")))
-    50
+    >>> default_budget(record(Session(), user("a" * 40_000), assistant("b")))
+    5000
     """
     if target is not None:
         return ceil_div(target * 8, 5)
@@ -56,7 +56,7 @@ def default_budget(
     for session in resend(recorded, pipeline()):
         view = session.view
         largest = max(largest, measure(view.head) + view.slots.total(measure, view.end))
-    return min(LARGEST_DEFAULT, max(1, ceil_div(largest, 2)))
+    return min(LARGEST_DEFAULT, max(SMALLEST_DEFAULT, ceil_div(largest, 2)))
 
 
 def compare(
@@ -86,7 +86,7 @@ def compare(
 
     >>> from ctxalgebra import Session, assistant, record, user
     >>> recorded = record(Session(), user("a" * 400), assistant("b"), user("c"), assistant("d"))
-    >>> [(run.pipeline, run.largest) for run in compare(recorded).runs]
+    >>> [(run.pipeline, run.largest) for run in compare(recorded, budget=51).runs]
     [('none', 102), ('sliding', 100), ('paging', 102)]
     """
     check_positive(budget=budget, target=target, window=window)
@@ -156,7 +156,7 @@ def verdict(comparison: Comparison) -> str:
 
     >>> from ctxalgebra import Session, assistant, record, user
     >>> recorded = record(Session(), user("a" * 400), assistant("b"), user("c"), assistant("d"))
-    >>> verdict(compare(recorded, pipelines=("sliding",)))
+    >>> verdict(compare(recorded, pipelines=("sliding",), budget=51))
     'sliding costs 0.93 of sending everything; 1 break, all silent; 1 request over 51 tokens.'
     """
     runs = {run.pipeline: run for run in comparison.runs}
