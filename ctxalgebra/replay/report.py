@@ -15,7 +15,15 @@ from ctxalgebra.replay.replay import PIPELINES, Run, plan, replay, resend
 from ctxalgebra.tokens import ceil_div, chars4, check_positive
 from ctxalgebra.transforms.pipeline import pipeline
 
-__all__ = ["LARGEST_DEFAULT", "SMALLEST_DEFAULT", "Comparison", "compare", "default_budget", "rows", "verdict"]
+__all__ = [
+    "LARGEST_DEFAULT",
+    "SMALLEST_DEFAULT",
+    "Comparison",
+    "compare",
+    "default_budget",
+    "rows",
+    "verdict",
+]
 
 SMALLEST_DEFAULT, LARGEST_DEFAULT = 1_000, 128_000
 """Between these the default budget lies, in tokens."""
