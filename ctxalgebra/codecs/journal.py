@@ -193,12 +193,13 @@ def _blame(error: BaseException) -> tuple[str, str, str]:
     """Find the first cause and its path: code, message, field."""
     path: list[str] = []
     while True:
-        notes: list[object] = getattr(error, "__notes__", [])
+        notes: list[AttributeValidationNote | IterableValidationNote]
+        notes = getattr(error, "__notes__", [])
         for note in reversed(notes):
-            if isinstance(note, AttributeValidationNote):
-                path.append(f".{note.name}" if path else note.name)
-            elif isinstance(note, IterableValidationNote):
+            if isinstance(note, IterableValidationNote):
                 path.append(f"[{note.index}]")
+            else:
+                path.append(f".{note.name}" if path else note.name)
         if not isinstance(error, BaseValidationError):
             break
         error = error.exceptions[0]

@@ -144,13 +144,11 @@ def _check_depth(text: str) -> tuple[int, str] | None:
 
 def _offset(text: str, bad: type[Number | str]) -> int:
     """Find where the first such number or string stands in a JSON text."""
-    for token in _TOKEN.finditer(text):
-        word = token.group()
-        if bad is Number and word[-1] in "Ny":
-            return token.start()
-        if bad is str and word[0] == '"' and _SURROGATE.search(word) and broken(json.loads(word)):
-            return token.start()
-    return 0
+    tokens = _TOKEN.finditer(text)
+    if bad is Number:
+        return next(token.start() for token in tokens if token.group()[-1] in "Ny")
+    strings = (token for token in tokens if _SURROGATE.search(token.group()))
+    return next(token.start() for token in strings if broken(json.loads(token.group())))
 
 
 def parse(text: str, *, file: str | None = None, line: int = 1, limit: int = LIMIT) -> Json:
