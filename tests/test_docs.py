@@ -13,7 +13,7 @@ import attrs
 import pytest
 
 import ctxalgebra
-from ctxalgebra import CODES, DECISIONS, DEFECTS, RULES, Node, Session, View, __version__
+from ctxalgebra import CODES, DECISIONS, DEFECTS, RULES, Node, Session, Text, View, __version__
 from ctxalgebra.laws import check
 from ctxalgebra.model.view import STEPS
 
@@ -276,6 +276,8 @@ def test_the_skeleton_of_a_stage_is_a_legal_stage():
     text = sections("how-to/write-a-stage.md", 2)["The skeleton"]
     exec(FENCE.findall(text)[0][1], names)
     check(partial(names["shrink"], over=20), examples=50)
+    names["smaller"] = lambda message: attrs.evolve(message, parts=(Text("..."),))
+    check(partial(names["shrink"], over=20))
 
 
 # Differences and changes
