@@ -96,6 +96,7 @@ def _reported(node: Node, sent: int) -> tuple[Usage | None, bool]:
     A reply on another branch may have closed it before, and reports may come late.
     """
     usage: Usage | None = None
+    completed = False
     earlier = node.previous
     while earlier is not None and earlier.number > sent:
         entry = earlier.entry
@@ -103,10 +104,9 @@ def _reported(node: Node, sent: int) -> tuple[Usage | None, bool]:
             usage = usage or entry.usage
         elif type(entry) is Reply and _request(earlier) == sent:
             usage = usage or entry.usage
-            if entry.outcome == "completed":
-                return usage, True
+            completed = completed or entry.outcome == "completed"
         earlier = earlier.previous
-    return usage, False
+    return usage, completed
 
 
 @lru_cache(maxsize=64)

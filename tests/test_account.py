@@ -103,6 +103,7 @@ def test_a_request_that_two_branches_close_counts_once():
     assert account(again) == Account(1, 1, 1, fresh=1, usage=Usage(9, 3))
     other = record(at_leaf(first, 1), Reply("completed", assistant("OK")))
     assert account(other).usage == Usage(8, 2)
+    assert account(record(other, UsageReport(1, Usage(7, 7)))).usage == Usage(7, 7)
     failed = record(
         at_leaf(record(session, Reply("failed")), 1), Reply("completed", assistant("x"))
     )
