@@ -254,7 +254,7 @@ def _write_part(part: Part, role: str) -> Json:
             return block
         case ToolCall():
             return {"type": "tool_call", "id": part.id}
-        case Opaque():
+        case _:
             return _write_opaque(part, role)
 
 

@@ -178,6 +178,7 @@ class Intake:
         session: what was recorded so far; its leaf is where the next item belongs.
         numbers: the entry number of each item that was recorded.
         repairs: in the order in which they came up.
+        at: the item that is being recorded.
     """
 
     def __init__(self, items: Sequence[Item], name: str, start: Session) -> None:
@@ -189,7 +190,7 @@ class Intake:
         self._children = _children(items)
         self._plans: list[_Plan] = []
         self._plan_of: dict[int, int] = {}
-        self._at = -1
+        self.at = -1
         self._tips: dict[int, Session] = {-1: start}
         self._unanswered: set[str] = set()
         self._moved: set[int] = set()
@@ -297,7 +298,7 @@ class Intake:
 
     def _go(self, index: int) -> None:
         """Stand behind an item and the notes that follow it."""
-        if index != self._at:
+        if index != self.at:
             there = self._tips[index]
             # The path of there with the log of here.
             self.session = Session(there.leaf, self.session.last, there.view)
@@ -306,8 +307,8 @@ class Intake:
 
     def _stay(self) -> None:
         """Remember where an item ends, if anything but the next item stands under it."""
-        if self._at < 0 or self._children[self._at] != [self._at + 1]:
-            self._tips[self._at] = self.session
+        if self.at < 0 or self._children[self.at] != [self.at + 1]:
+            self._tips[self.at] = self.session
 
     def _answer(self, index: int, call: str, *, early: bool = False) -> None:
         """Record the result of an open call here, taken from another place or made."""
@@ -392,7 +393,7 @@ class Intake:
                 self._waiting.setdefault(item.parent, []).append(index)
             else:
                 self._go(item.parent)
-                self._at = index
+                self.at = index
                 try:
                     if item.message is None:
                         self._entry(index, item.act)
@@ -409,7 +410,7 @@ class Intake:
     def finish(self, format: str) -> Decoded:  # noqa: A002
         """Stand at the last item of the file; give the session and the repairs by line."""
         last = next((i for i in reversed(range(len(self._items))) if self._in_tree(i)), -1)
-        if last != self._at:
+        if last != self.at:
             self._go(last)
         repairs = tuple(sorted(self.repairs, key=lambda repair: repair.line))
         return Decoded(self.session, repairs, format)

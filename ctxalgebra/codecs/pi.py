@@ -15,7 +15,8 @@ at the place where they stand. What each line becomes:
 | `usage` with a `targetId` | `UsageReport` for the request that this reply answered |
 | anything else | a note |
 
-What the gate refuses of these is a note and a repair with the gate's code. How text survives
+What the gate refuses of these is a note and a repair with the gate's code. A compaction that takes
+what no request has shown yet goes only as far as the model had read (repair `unread`). How text survives
 that gives no entry, and what stands in front of a repair, is told in `ctxalgebra.codecs.intake`.
 
 | defect | what becomes of it |
@@ -243,6 +244,10 @@ def _compaction(value: dict[str, Json], names: dict[str, int]) -> Act:
 
     def act(intake: Intake) -> Entry:
         first = _first_kept(intake, intake.numbers.get(names.get(kept, -1)))
+        read = intake.session.view.read
+        if first > read:
+            intake.report(intake.at, "unread", "the cut goes only as far as the model had read")
+        first = min(first, read)
         if not first:
             raise DecodeError("no-change", "the summary takes no message away")
         stay = [
@@ -270,6 +275,8 @@ def _context_edit(value: dict[str, Json], names: dict[str, int]) -> Act:
             parts = (Text(_REMOVED),)
         else:
             return Drop(target, target, "context edit", breaks=True)
+        if parts == shown.parts:
+            raise DecodeError("no-change", "the message is like that already")
         return Replace(target, evolve(shown, parts=parts, origin=""), "context edit", breaks=True)
 
     return act

@@ -225,13 +225,12 @@ class _Writer:
     def _waiting(self, node: Node | None) -> tuple[list[tuple[int, Message]], Sent | None]:
         """Go up to the open request: what arrived meanwhile, and the request."""
         found: list[tuple[int, Message]] = []
-        while node is not None:
-            if isinstance(node.entry, Sent):
-                return found[::-1], node.entry
+        while node is not None and not isinstance(node.entry, Sent):
             if isinstance(node.entry, Message):
                 found.append((node.number, node.entry))
             node = node.parent
-        return found[::-1], None
+        sent = None if node is None else node.entry
+        return found[::-1], sent if isinstance(sent, Sent) else None
 
     def _queued(self, number: int, waiting: list[tuple[int, Message]]) -> None:
         for at, message in waiting:

@@ -251,7 +251,7 @@ def write_blocks(parts: tuple[Part, ...], *, speaks: bool = False) -> list[Json]
                 blocks.append({"type": "image", "data": part.data, "mimeType": part.media_type})
             case ToolCall():
                 blocks.append(_write_call(part))
-            case Opaque():
+            case _:
                 blocks.append(_write_opaque(part, speaks=speaks))
     return blocks
 
