@@ -222,7 +222,7 @@ class Message:
         put(self, "characters", characters)
 
 
-def user(content: str | tuple[Part, ...], *, id: str = "") -> Message:  # noqa: A002
+def user(content: str | tuple[Part, ...], *, id: str = "") -> Message:
     """Make a user message.
 
     >>> user("hi").role
@@ -231,12 +231,12 @@ def user(content: str | tuple[Part, ...], *, id: str = "") -> Message:  # noqa: 
     return Message("user", content, id=id)
 
 
-def system(content: str | tuple[Part, ...], *, id: str = "") -> Message:  # noqa: A002
+def system(content: str | tuple[Part, ...], *, id: str = "") -> Message:
     """Make a mid-conversation system message (provider rule V-A8)."""
     return Message("system", content, id=id)
 
 
-def assistant(*parts: str | Part, id: str = "") -> Message:  # noqa: A002
+def assistant(*parts: str | Part, id: str = "") -> Message:
     """Make an assistant message; strings become `Text` parts.
 
     >>> assistant("Reading it.", ToolCall("c1", "read", '{"path":"a.py"}')).calls[0].name
@@ -251,7 +251,7 @@ def tool_result(
     *,
     name: str = "",
     error: bool = False,
-    id: str = "",  # noqa: A002
+    id: str = "",
 ) -> Message:
     """Make the result of the call with the id `call`.
 

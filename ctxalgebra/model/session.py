@@ -222,8 +222,10 @@ def at_leaf(session: Session, number: int) -> Session:
 def fold(session: Session, what: Fold[T]) -> T:
     """Give the fold's value; the first question reads the journal, later ones cost what is new."""
     known = session.folds
+    value: T
     if what in known:
-        return known[what]  # type: ignore[no-any-return]
+        value = known[what]
+        return value
     value = _walk(session.leaf, what)[0] if what.along == "path" else _walk_log(session, what)
     # Sessions share the dictionary until a value changes, so it is replaced, never written to.
     object.__setattr__(session, "folds", {**known, what: value})
