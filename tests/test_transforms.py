@@ -292,6 +292,27 @@ def test_a_huge_unread_result_becomes_a_stub_before_it_is_sent():
     assert [b.why for b in breaks(pruned)] == []
 
 
+def test_a_result_that_made_a_request_fail_becomes_a_stub():
+    session = reply(send(rounds(2, size=300))[0], "failed")
+    stub = partial(prune_suffix, stub_over=200, drop_over=999)
+    pruned = stub(session)
+    assert [d.breaks for d in decisions(pruned, Replace)] == [True]
+    pruned, _ = send(pruned)
+    assert [b.why for b in breaks(pruned)] == ["300 tokens, unread"]
+
+
+def test_only_what_the_latest_request_was_first_to_show_is_dropped():
+    session = record(Session(), user("a"))
+    for n in range(2):
+        session = record(session, Sent(), Reply("completed", assistant(ToolCall(f"c{n}", "r"))))
+        session = record(session, tool_result(f"c{n}", of(40)))
+    session = record(session, Sent(), Reply("completed", assistant("ok")))
+    prune = partial(prune_suffix, stub_over=999, drop_over=10)
+    pruned = prune(session)
+    assert [(d.first, d.last) for d in decisions(pruned, Drop)] == [(5, 6)]
+    assert prune(pruned) is pruned
+
+
 def test_a_stub_keeps_opaque_parts():
     session = record(Session(), user("a"), assistant(ToolCall("c", "read")))
     session = record(session, tool_result("c", (Opaque("resource", "{}"), Text(of(300)))))

@@ -3,8 +3,9 @@
 A session value is four references: the leaf, the entry recorded last, the view at the leaf, and
 the values of the folds that were asked for. Nodes link to their parent (the path) and to the
 node recorded before them (the log), so that recording copies nothing and diverging is free.
-Every 64th node of a path keeps the values of the folds, so that travelling refolds one stretch at most.
-This memory is invisible: equality and pickling know only the entries, their parents, the leaf.
+Every 64th node of a path keeps the values of the folds, so that travelling refolds one stretch at
+most. This memory is invisible: equality and pickling know only the entries, their parents, the
+leaf.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ Nothing here refuses anything: legality is the gate's.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from attrs import evolve, frozen
@@ -317,31 +317,29 @@ def _rewrite(
     number: int,
     why: str,
     at: int,
-    items: list[tuple[int, Message]],
+    items: Iterable[tuple[int, int, Message]],
     *,
     hide: int,
     front: int,
-    shift: int = 0,
 ) -> View:
     """Set the window anew: hide thinking from slot `hide` on, move the marks, note the break.
 
     Args:
         at: the first slot that may differ from before.
-        items: all slots of the new window.
+        items: all slots of the new window: where each stood before (-1: nowhere), number, message.
         front: how many of the first items are the notice and kept messages.
-        shift: by how many slots what was read moves to the front.
     """
     messages: list[Message] = []
     numbers: list[int] = []
     read, fresh = 0, 0
-    for index, (n, message) in enumerate(items):
+    for index, (before, n, message) in enumerate(items):
         shown = hide_thinking(message) if index >= hide and message.thinks else message
         if shown.empty and shown.role == "assistant":
             continue
         messages.append(shown)
         numbers.append(n)
-        read += index < view.read - shift
-        fresh += index < view.fresh - shift
+        read += before < view.read
+        fresh += before < view.fresh
     same = max(at, 0)
     slots = Slots(messages, numbers)
     slots.carry(view.slots, same)
@@ -368,18 +366,18 @@ def _bound(view: View, slot: int) -> int:
     return view.end if view.head.route.binding == "none" else slot
 
 
-def _items(view: View, first: int, last: int) -> list[tuple[int, Message]]:
-    slots = view.slots
-    return list(zip(slots.numbers[first:last], slots.messages[first:last], strict=True))
+def _items(view: View, first: int, last: int) -> list[tuple[int, int, Message]]:
+    numbers, messages = view.slots.numbers, view.slots.messages
+    return [(slot, numbers[slot], messages[slot]) for slot in range(first, last)]
 
 
 def _cut(view: View, number: int, cut: Cut) -> View:
     through = view.slot(cut.through)
-    kept = [(n, view.slots.messages[view.slot(n)]) for n in cut.keep]
-    items = [(number, cut.notice), *kept, *_items(view, through + 1, view.end)]
-    front = 1 + len(kept)
-    hide, shift = _bound(view, 0), through + 1 - front
-    view = _rewrite(view, number, cut.why, 0, items, hide=hide, front=front, shift=shift)
+    slots = [view.slot(n) for n in cut.keep]
+    kept = [(slot, view.slots.numbers[slot], view.slots.messages[slot]) for slot in slots]
+    items = [(-1, number, cut.notice), *kept, *_items(view, through + 1, view.end)]
+    front, hide = 1 + len(kept), _bound(view, 0)
+    view = _rewrite(view, number, cut.why, 0, items, hide=hide, front=front)
     return view._replace(frontier=cut.through)
 
 
@@ -387,7 +385,8 @@ def _replace(view: View, number: int, decision: Replace) -> View:
     at = view.slot(decision.target)
     items = _items(view, 0, view.end)
     bound = view.head.route.binding != "none"
-    items[at] = (decision.target, replaced(items[at][1], decision.message, bound=bound))
+    message = replaced(items[at][2], decision.message, bound=bound)
+    items[at] = (at, decision.target, message)
     hide = _bound(view, at + 1)
     return _rewrite(view, number, decision.why, at, items, hide=hide, front=view.front)
 
@@ -395,8 +394,8 @@ def _replace(view: View, number: int, decision: Replace) -> View:
 def _drop(view: View, number: int, drop: Drop) -> View:
     first, last = view.slot(drop.first), view.slot(drop.last)
     items = [*_items(view, 0, first), *_items(view, last + 1, view.end)]
-    hide, shift = _bound(view, first), last + 1 - first
-    return _rewrite(view, number, drop.why, first, items, hide=hide, front=view.front, shift=shift)
+    hide = _bound(view, first)
+    return _rewrite(view, number, drop.why, first, items, hide=hide, front=view.front)
 
 
 def _strip(view: View, number: int, strip: Strip) -> View:

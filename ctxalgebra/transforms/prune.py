@@ -99,7 +99,8 @@ def prune_suffix(
     """Take big tool results out of the tail, each at the moment when that is cheapest (a stage).
 
     An unread result over `stub_over` tokens is replaced by a stub before it is sent, which
-    breaks nothing; hiding it would make the model ask again. A whole exchange that the latest
+    breaks nothing; hiding it would make the model ask again. (One that went out in a request that
+    failed is replaced as a declared break.) A whole exchange that the latest
     completed request was the first to show, and that holds over `drop_over` tokens, is dropped as
     a declared break when that pays within the horizon; it only gets dearer later. In a cold cache
     every read exchange over `drop_over` is dropped, for free. The active turn's open calls
@@ -135,7 +136,7 @@ def _stub_unread(
     session: Session, over: int, measure: Measure, stub: Callable[[Message, int], str]
 ) -> Session:
     view = session.view
-    for slot in range(max(view.read, view.fixed), view.end):
+    for slot in range(view.read, view.end):
         message = view.slots.messages[slot]
         if message.role != "tool":
             continue
@@ -147,7 +148,8 @@ def _stub_unread(
         small = evolve(message, parts=(Text(stub(message, tokens)), *kept), origin="")
         if measure(small) < tokens:
             number = view.slots.numbers[slot]
-            session = record(session, Replace(number, small, f"{tokens} tokens, unread"))
+            why = f"{tokens} tokens, unread"
+            session = record(session, Replace(number, small, why, breaks=True))
     return session
 
 
