@@ -211,7 +211,8 @@ def _next(session: Session, a: int, b: int) -> Session:
     if session.view.flight >= 0:
         said, usage = SPOKEN[a % len(SPOKEN)], USAGES[b % len(USAGES)]
         return _offered(session, Reply(OUTCOMES[b % len(OUTCOMES)], said, usage))
-    if calls := open_calls(session):
+    calls = [call for call in open_calls(session) if call]
+    if calls:
         return _offered(session, tool_result(calls[a % len(calls)], TEXTS[b % len(TEXTS)]))
     if session.view.end and a % 4:
         return _offered(session, Sent())
