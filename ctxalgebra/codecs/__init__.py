@@ -19,7 +19,7 @@ from attrs import frozen
 from ctxalgebra.codecs import journal, openai_chat, pi, pi_encode
 from ctxalgebra.codecs.cassette import CALL
 from ctxalgebra.codecs.intake import Decoded, Repair
-from ctxalgebra.codecs.lines import BOM, LIMIT, Json, blank, parse, read_file, split, string
+from ctxalgebra.codecs.lines import LIMIT, Json, filled, parse, read_file, split, string
 from ctxalgebra.codecs.openai_chat import decode_messages, encode_messages, encode_request
 from ctxalgebra.errors import DecodeError, InvalidArgument
 from ctxalgebra.model.session import Session
@@ -100,15 +100,15 @@ def detect(data: bytes, *, file: str | None = None) -> str:
     'journal'
     """
     lines = split(data, file=file)
-    filled = [line for line in lines if not blank(line.removeprefix(BOM))]
-    if not filled:
+    said = filled(lines)
+    if not said:
         raise DecodeError("empty-file", file=file)
     if any(line.startswith("interactions:") for line in lines):
         if any(CALL in line for line in lines):
             return openai_chat.NAME
         raise DecodeError("format-undetected", "calls of another API", file=file, line=1)
     objects = 0
-    for line in filled[:_LOOKED_AT]:
+    for line in said[:_LOOKED_AT]:
         try:
             value = parse(line)
         except DecodeError:
@@ -117,14 +117,14 @@ def detect(data: bytes, *, file: str | None = None) -> str:
         if (found := _format_of(value)) is not None:
             return found
     # A document over many lines, or one line; what is wrong with it is the best that can be said.
-    document = not objects and filled[0].removeprefix(BOM).lstrip()[0] in "[{"
+    document = not objects and said[0][0] in "[{"
     found = _format_of(parse("\n".join(lines), file=file)) if document else None
     if found is None:
         raise DecodeError("format-undetected", file=file, line=1)
     return found
 
 
-def load(path: str | Path, format: str = "auto", *, limit: int = LIMIT) -> Decoded:  # noqa: A002
+def load(path: str | Path, format: str = "auto", *, limit: int = LIMIT) -> Decoded:
     """Read a session from a file.
 
     Args:

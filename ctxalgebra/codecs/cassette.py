@@ -57,8 +57,9 @@ def _events(text: str, file: str | None) -> Iterator[Any]:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = None if mark is None else mark.line + 1
-        reason = getattr(error, "problem", None) or "not YAML"
-        raise DecodeError("invalid-yaml", str(reason), file=file, line=line) from None
+        reason = str(getattr(error, "problem", None) or "not YAML")
+        code = "too-deep" if "depth" in reason else "invalid-yaml"
+        raise DecodeError(code, reason, file=file, line=line) from None
 
 
 def _scalar(event: Any, file: str | None, line: int) -> Json:

@@ -17,7 +17,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ctxalgebra.codecs.lines import Json, compact, integer, parse, plain, quote, string
+from ctxalgebra.codecs.lines import Json, broken, compact, integer, parse, plain, quote, string
 from ctxalgebra.errors import DecodeError, InvalidArgument
 from ctxalgebra.model.head import Usage
 from ctxalgebra.model.parts import Image, Message, Opaque, Part, Role, Text, Thinking, ToolCall
@@ -364,6 +364,8 @@ def decode_messages(values: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
     for index, value in enumerate(values):
         try:
             raw = json.dumps(value, ensure_ascii=False)
+            if broken(raw):
+                raw = json.dumps(value)
             messages.append(read_message(_object(parse(raw)), origin=raw))
         except (TypeError, RecursionError, ValueError) as error:
             if isinstance(error, DecodeError):

@@ -407,7 +407,7 @@ class Intake:
                 todo.extend(reversed(self._waiting.pop(index, ())))
             self._stay()
 
-    def finish(self, format: str) -> Decoded:  # noqa: A002
+    def finish(self, format: str) -> Decoded:
         """Stand at the last item of the file; give the session and the repairs by line."""
         last = next((i for i in reversed(range(len(self._items))) if self._in_tree(i)), -1)
         if last != self.at:

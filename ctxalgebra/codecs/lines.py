@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeAlias
@@ -25,6 +25,7 @@ from attrs import frozen
 from ctxalgebra.errors import DecodeError
 
 __all__ = [
+    "BOM",
     "LIMIT",
     "MAX_DEPTH",
     "Json",
@@ -33,6 +34,7 @@ __all__ = [
     "broken",
     "clock",
     "compact",
+    "filled",
     "integer",
     "iso",
     "parse",
@@ -94,6 +96,12 @@ def split(data: bytes, *, file: str | None = None) -> list[str]:
 def blank(text: str) -> bool:
     """Say whether a line holds only JSON white space."""
     return not text.strip(_SPACE)
+
+
+def filled(lines: Iterable[str]) -> list[str]:
+    """Leave out blank lines, and the white space and byte order mark in front of the others."""
+    bare = (line.removeprefix(BOM).lstrip(_SPACE) for line in lines)
+    return [line for line in bare if line]
 
 
 def _path(value: Json, bad: type[Number | str]) -> str | None:

@@ -62,11 +62,11 @@ from ctxalgebra.codecs.intake import (
     take_in,
 )
 from ctxalgebra.codecs.lines import (
-    BOM,
     LIMIT,
     Json,
     blank,
     compact,
+    filled,
     parse,
     plain,
     spans,
@@ -277,19 +277,19 @@ def _open(data: bytes, file: str | None, limit: int) -> _Found:
     """Tell the container, and take it apart."""
     lines = split(data, file=file)
     text = "\n".join(lines)
-    filled = [line for line in lines if not blank(line.removeprefix(BOM))]
-    if not filled:
+    said = filled(lines)
+    if not said:
         raise DecodeError("empty-file", file=file)
-    first = filled[0].removeprefix(BOM).lstrip()[0]
+    first = said[0][0]
     if first not in "[{" and any(line.startswith("interactions:") for line in lines):
         return _cassette(text, file)
     # A line that is an object by itself is no line of a document, unless it is the only one.
-    for line in filled[:2] if first != "[" else ():
+    for line in said[:2] if first != "[" else ():
         try:
             value = parse(line, limit=limit)
         except DecodeError:
             continue
-        if isinstance(value, dict) and (len(filled) > 1 or _speaks(value) or "_type" in value):
+        if isinstance(value, dict) and (len(said) > 1 or _speaks(value) or "_type" in value):
             return _lines(lines, file, limit)
     return _document(text, parse(text, file=file, limit=limit), file)
 

@@ -16,8 +16,9 @@ at the place where they stand. What each line becomes:
 | anything else | a note |
 
 What the gate refuses of these is a note and a repair with the gate's code. A compaction that takes
-what no request has shown yet goes only as far as the model had read (repair `unread`). How text survives
-that gives no entry, and what stands in front of a repair, is told in `ctxalgebra.codecs.intake`.
+what no request has shown yet goes only as far as the model had read (repair `unread`). How text
+survives that gives no entry, and what stands in front of a repair, is told in
+`ctxalgebra.codecs.intake`.
 
 | defect | what becomes of it |
 | --- | --- |
@@ -63,6 +64,7 @@ from ctxalgebra.codecs.lines import (
     Json,
     Number,
     blank,
+    filled,
     integer,
     parse,
     quote,
@@ -445,7 +447,7 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
     (1, ())
     """
     lines = split(data, file=file)
-    if all(map(blank, lines)):
+    if not filled(lines):
         raise DecodeError("empty-file", file=file)
     ended = not lines[-1]
     if ended:

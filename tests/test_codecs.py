@@ -1,0 +1,140 @@
+"""Detection and loading, and all real files of the formats that are read, in one table."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from ctxalgebra import DecodeError, InvalidArgument, Session, project, record, requests, user
+from ctxalgebra.codecs import CODECS, detect, load
+
+SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "sessions"
+FILES = sorted((*SHARED.glob("pi/*"), *SHARED.glob("openai-chat/*")))
+OTHERS = sorted(
+    path
+    for name in ("claude-code", "codex", "kimi-cli", "gemini-contents", "openhands", "opencode")
+    for path in SHARED.glob(f"{name}/*")
+)
+ABSENT = [
+    pytest.param(None, marks=pytest.mark.skip(reason="needs ../shared/sessions, absent here"))
+]
+
+
+@pytest.mark.parametrize("path", FILES or ABSENT, ids=lambda path: path and path.stem)
+def test_real_files_are_recognised_and_replayed(path):
+    decoded = load(path)
+    assert decoded.format == path.parent.name
+    assert load(str(path), decoded.format) == decoded
+    codec = CODECS[decoded.format]
+    assert codec.name == decoded.format
+    assert codec.encode(decoded.session) == path.read_bytes()
+    made = requests(decoded.session)
+    assert made
+    assert all(request.messages for request in made)
+    assert all(repair.line > 0 and repair.text for repair in decoded.repairs)
+    # Our journal carries all of it, byte for byte.
+    journal = CODECS["journal"]
+    again = journal.decode(journal.encode(decoded.session)).session
+    assert again == decoded.session
+    assert codec.encode(again) == path.read_bytes()
+
+
+@pytest.mark.parametrize("path", OTHERS or ABSENT, ids=lambda path: path and path.stem)
+def test_files_of_other_formats_are_not_taken_for_ours(path):
+    with pytest.raises(DecodeError) as caught:
+        load(path)
+    assert caught.value.code == "format-undetected"
+
+
+@pytest.mark.parametrize("name", sorted(CODECS))
+def test_each_codec_writes_what_it_recognises_and_reads(name, tmp_path):
+    codec = CODECS[name]
+    session = record(Session(), user("hi"))
+    data = codec.encode(session)
+    assert detect(data) == name
+    file = tmp_path / "session"
+    file.write_bytes(data)
+    decoded = load(file)
+    assert (decoded.format, decoded.repairs) == (name, ())
+    assert project(decoded.session).messages[0].parts == user("hi").parts
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('{"kind":"journal","spec":1}', "journal"),
+        ('{"type":"session","id":"s"}', "pi"),
+        ('not json\n{"type":"label","id":"x"}', "pi"),
+        ('{"type":"message","message":{}}', "pi"),
+        ("[]", "openai-chat"),
+        ('\ufeff [\n{"role":"user"}]', "openai-chat"),
+        ('{"messages":[]}', "openai-chat"),
+        ('{\n"messages":\n[{"role":"user"}]}', "openai-chat"),
+        ('{"role":"user","content":"a"}', "openai-chat"),
+        ('{"_type":"metadata"}', "openai-chat"),
+        ('{"observations":[]}', "openai-chat"),
+        ("version: 1\ninteractions:\n- request: {uri: x/chat/completions}", "openai-chat"),
+    ],
+)
+def test_formats_are_told_by_their_first_lines(text, name):
+    assert detect(text.encode()) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "line"),
+    [
+        ("", "empty-file", None),
+        (" \n\t\r\n", "empty-file", None),
+        ("\ufeff", "empty-file", None),
+        ("hello", "format-undetected", 1),
+        ("5", "format-undetected", 1),
+        ("[5]", "format-undetected", 1),
+        ("{}", "format-undetected", 1),
+        ('{"messages":[{"no":"role"}]}', "format-undetected", 1),
+        ('{"type":"message","id":"x"}\n{"type":"other"}', "format-undetected", 1),
+        ("interactions:\n- request: {uri: x/v1/messages}", "format-undetected", 1),
+        ('{\n"a": NaN\n}', "invalid-number", 2),
+        ("{\n{\n", "invalid-json", 2),
+        ("{" * 10_000, "too-deep", 1),
+        ("x\n" * 30 + '{"kind":"journal"}', "format-undetected", 1),
+    ],
+)
+def test_what_is_of_no_known_format(text, code, line):
+    with pytest.raises(DecodeError) as caught:
+        detect(text.encode(), file="f")
+    error = caught.value
+    assert (error.code, error.file, error.line) == (code, "f", line)
+
+
+def test_loading_says_which_file_and_which_format(tmp_path):
+    with pytest.raises(InvalidArgument, match="no format 'yaml'"):
+        load(tmp_path, "yaml")
+    file = tmp_path / "a.jsonl"
+    file.write_text(
+        '{"type":"session","id":"s","version":3}\n{"type":"custom","id":"a","parentId":"a"}\n'
+    )
+    with pytest.raises(DecodeError) as caught:
+        load(file)
+    assert (caught.value.code, caught.value.file) == ("cyclic-parent", str(file))
+    file.write_text(json.dumps({"messages": [{"role": "user", "content": "x" * 99}]}))
+    with pytest.raises(DecodeError) as caught:
+        load(file, limit=50)
+    assert caught.value.code == "line-too-long"
+
+
+@pytest.mark.skipif(not FILES, reason="needs ../shared/sessions, absent here")
+def test_the_repairs_of_all_real_files_together():
+    total = Counter(repair.code for path in FILES for repair in load(path).repairs)
+    assert total == {
+        "aborted-calls": 18,
+        "empty-content": 14,
+        "invalid-json": 1,
+        "missing-result": 1,
+        "no-change": 2,
+        "out-of-order": 12,
+        "unknown-kind": 1,
+        "unknown-parent": 8,
+    }
