@@ -143,12 +143,12 @@ def _forked(session: Session) -> str | None:
 def dry_run_foretells(stage: Stage, session: Session) -> str | None:
     """A dry run tells what then happens."""
     session = quieted(session)
-    if not session.view.end:
-        return None
     told = dry_run(stage, session)
     after = stage(session)
     if list(told.entries) != _added(session, after):
         return "the stage records other entries than the dry run told"
+    if not after.view.end:
+        return None
     sent, request = send(after)
     if told.broke != sent.view.broke:
         return f"the dry run told the break {told.broke}, it was {sent.view.broke}"
