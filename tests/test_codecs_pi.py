@@ -578,6 +578,7 @@ def test_lines_without_id_or_type_keep_their_place():
     )
     assert codes(decoded) == {"unknown-kind": 1}
     assert texts(decoded.session) == ["2", "3", "4"]
+    assert texts(read(HEADER, said("a", None, "user", "1"), {}).session) == []
 
 
 # Version 1

@@ -81,6 +81,7 @@ class _Writer:
         views: by entry number, the view behind it.
         tips: the id of the line that a line under the entry has as its parent; empty at the root.
         own: the id of the line that the entry itself has.
+        lines: the number of the entry with the nearest line up the path; it need not have an id.
         written: the route that the file names there.
     """
 
@@ -93,6 +94,8 @@ class _Writer:
         self.written: dict[int, Route] = {-1: Route()}
         self.replies: dict[int, int] = {}
         self.objects = 0
+        self.lines: dict[int, int] = {-1: -1}
+        self.last_line = -1
         self.last = ""
         self.unterminated = -1
         self.known = any(_is_line(node.entry) for node in nodes)
@@ -116,6 +119,7 @@ class _Writer:
     def _emit(self, raw: str, name: str, number: int) -> None:
         """Write a line of the tree for an entry."""
         self.out.append(raw)
+        self.lines[number] = self.last_line = number
         if self.chained:
             name = f"#{self.objects}"
         self.objects += 1
@@ -238,6 +242,7 @@ class _Writer:
             self.written[at] = self.written[number]
             self.message(at, Spoken(message))
             self.tips[number] = self.tips[at]
+            self.lines[number] = self.lines[at]
             self.written[number] = self.written[at]
 
     def reply(self, node: Node, reply: Reply) -> None:
@@ -331,6 +336,7 @@ class _Writer:
         before = self.views[above]
         self.views[number] = step(before, number, entry)
         self.tips[number] = self.tips[above]
+        self.lines[number] = self.lines[above]
         self.written[number] = self.written[above]
         if isinstance(entry, Reply):
             self.replies[before.flight] = number
@@ -379,7 +385,7 @@ class _Writer:
                 self._queued(node.number, self._waiting(node)[0])
         at = -1 if leaf is None else leaf.number
         self.say_route(at)
-        if self.tips[at] != self.last:
+        if self.lines[at] != self.last_line:
             self.make(at, "custom", {"customType": "ctxalgebra", "data": "leaf"})
         end = "" if self.unterminated == len(self.out) else "\n"
         return ("\n".join(self.out) + end).encode()
