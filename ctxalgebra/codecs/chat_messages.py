@@ -346,7 +346,7 @@ def encode_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
     >>> encode_messages([assistant("Hi", ToolCall("c1", "ls"))])[0]["tool_calls"][0]["function"]
     {'name': 'ls', 'arguments': '{}'}
     """
-    return [plain(write_element(message)) for message in messages]  # type: ignore[misc]
+    return [plain(write_element(message)) for message in messages]
 
 
 def decode_messages(values: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:

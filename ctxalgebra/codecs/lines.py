@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from attrs import frozen
 
@@ -231,7 +231,7 @@ def compact(value: Json) -> str:
     return "".join(out)
 
 
-def plain(text: str) -> object:
+def plain(text: str) -> Any:
     """Read a JSON text that `parse` has accepted into Python's own numbers."""
     return json.loads(text, parse_int=_short)
 

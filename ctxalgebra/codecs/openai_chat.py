@@ -144,7 +144,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     head = request.head
     first = (Message("system", head.system),) if head.system else ()
     messages = encode_messages((*first, *request.messages))
-    fields: Any = plain(compact(_write_head(head)))
+    fields: dict[str, Any] = plain(compact(_write_head(head)))
     return {"messages": messages, **fields}
 
 
