@@ -60,7 +60,7 @@ class Calibration:
         >>> Calibration(300, 4, 1).estimate(100, 2000)
         8400
         """
-        return head + self.overhead + self.scaled(messages)
+        return max(head + self.overhead, 0) + self.scaled(messages)
 
     def scaled(self, messages: int) -> int:
         """Scale what messages measure."""

@@ -792,7 +792,7 @@ def test_yaml_without_its_extra_is_one_error(monkeypatch):
     monkeypatch.setitem(sys.modules, "yaml", None)
     with pytest.raises(DecodeError, match=r"ctxalgebra\[yaml\]") as caught:
         decode(b"interactions: []\n")
-    assert caught.value.code == "unreadable"
+    assert caught.value.code == "missing-extra"
 
 
 def test_yaml_is_read_by_the_slow_parser_alike(monkeypatch):

@@ -132,6 +132,12 @@ def test_unread_results_and_steering_are_protected():
     assert select(cut, budget=320, target=10) is cut
 
 
+def test_a_turn_that_was_read_leaves_whole_when_the_next_one_begins():
+    session = record(Session(), user(of(100)), assistant(of(100)), user("now"))
+    cut = select(session, budget=100, target=50)
+    assert project(cut).messages[1:] == (user("now"),)
+
+
 def test_nothing_is_cut_in_flight_nor_from_what_nobody_read():
     session, _ = send(rounds(20))
     assert select(session, budget=100) is session
@@ -417,6 +423,15 @@ def test_calibration_follows_the_reports_and_the_head_never_rises():
     fit = calibrate(session)
     assert fit.overhead < 0
     assert fit.estimate(100, fit.denominator) == 1000
+
+
+def test_an_estimate_is_never_less_than_what_the_messages_say():
+    session = record(Session(), Head(system="s" * 4000))
+    session = turn(session, user(of(100)), "y", usage=Usage(input=110))
+    assert calibrate(session).overhead < 0
+    session = record(session, Head(system="t"), user("z"))
+    assert 0 < estimate(session) < 110
+    assert not pressure(session, budget=5).fits
 
 
 def test_calibration_ignores_what_reports_nothing_and_starts_anew_on_another_route():

@@ -49,7 +49,7 @@ def _events(text: str, file: str | None) -> Iterator[Any]:
         import yaml
     except ImportError:
         raise DecodeError(
-            "unreadable", "reading YAML needs pyyaml: install ctxalgebra[yaml]", file=file
+            "missing-extra", "reading YAML needs pyyaml: install ctxalgebra[yaml]", file=file
         ) from None
     api: Any = yaml
     try:
@@ -79,7 +79,7 @@ def read_yaml(text: str, *, file: str | None = None) -> Json:
     """Read a YAML document as a JSON value; numbers keep their text.
 
     Raises:
-        DecodeError: `invalid-yaml`, `invalid-number`, `too-deep`, `unreadable` (no pyyaml), with
+        DecodeError: `invalid-yaml`, `invalid-number`, `too-deep`, `missing-extra` (no pyyaml), with
             the line.
 
     >>> read_yaml("a: [1, '1', null]")

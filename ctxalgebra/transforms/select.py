@@ -130,9 +130,9 @@ def select(
     if view.flight >= 0 or view.holds_loop(0):
         return session
     fit = calibrate(session, measure=measure)
-    base = measure(view.head) + fit.overhead
+    head = measure(view.head)
     total = view.slots.total(measure, view.end)
-    if base + fit.scaled(total) <= (aim if cache == "cold" else limit):
+    if fit.estimate(head, total) <= (aim if cache == "cold" else limit):
         return session
 
     def sum_to(slot: int) -> int:
@@ -153,7 +153,7 @@ def select(
             tuple(numbers[slot] for slot in keep),
             breaks=True,
         )
-        if base + fit.scaled(stays + measure(text)) <= aim:
+        if fit.estimate(head, stays + measure(text)) <= aim:
             break
     return session if best is None else record(session, best)
 
@@ -187,8 +187,8 @@ def _cuts(view: View) -> list[tuple[int, tuple[int, ...]]]:
     if last == end and view.open:
         last -= 1
     # The active request: the user messages that began the turn in which the protected part starts.
-    stop = view.loop(last)
-    start = stop
+    begun = last < end and messages[last].role == "user"
+    start = stop = last if begun else view.loop(last)
     while start > (1 if front else 0) and messages[start - 1].role == "user":
         start -= 1
     places: list[tuple[int, tuple[int, ...]]] = []
