@@ -182,6 +182,13 @@ def breaks(session: Session) -> tuple[Break, ...]:
 
     Two breaks before one request are one, at the lower position. A change that was taken back
     before a request left is none.
+
+    >>> from ctxalgebra import Head, Session, assistant, record, reply, send, user
+    >>> session, _ = send(record(Session(), user("a")))
+    >>> session = reply(session, "completed", assistant("b"))
+    >>> session, _ = send(record(session, Head(system="new"), user("c")))
+    >>> [(b.at, b.why) for b in breaks(session)]
+    [(-1, 'the head changed: system')]
     """
     return fold(session, _BREAKS)
 

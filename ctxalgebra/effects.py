@@ -90,7 +90,13 @@ def ask(session: Session, question: Ask) -> Session:
 
 
 def answer_to(session: Session, key: str) -> Answer | None:
-    """Give the answer to the ask with this key on this path; None while there is none."""
+    """Give the answer to the ask with this key on this path; None while there is none.
+
+    >>> from ctxalgebra import Answer, Ask, Session, record
+    >>> session = record(Session(), Ask("a", "digest", "..."), Answer(0, "answered", "short"))
+    >>> answer_to(session, "a").value
+    'short'
+    """
     numbers, answers = fold(session, _ASKS)
     return answers.get(numbers.get(key, -1))
 
@@ -135,7 +141,16 @@ def drive(session: Session, stage: Stage, effects: Effects) -> Session:
 
 
 async def adrive(session: Session, stage: Stage, effects: AsyncEffects) -> Session:
-    """Do what `drive` does with an asynchronous adapter."""
+    """Do what `drive` does with an asynchronous adapter.
+
+    >>> import asyncio
+    >>> from ctxalgebra import Answer, Ask, Session, answer_to
+    >>> stage = lambda session: ask(session, Ask("a", "echo", "hi"))
+    >>> async def effects(asks):
+    ...     return tuple(Answer(p.number, "answered", p.ask.question) for p in asks)
+    >>> answer_to(asyncio.run(adrive(Session(), stage, effects)), "a").value
+    'hi'
+    """
     tried: set[int] = set()
     for _ in range(ROUNDS):
         session = stage(session)

@@ -46,6 +46,10 @@ def label(session: Session, target: int, name: str) -> Session:
 
     Raises:
         ProtocolViolation: `unknown-entry`.
+
+    >>> from ctxalgebra import Session, record, user
+    >>> labels(label(record(Session(), user("hi")), 0, "start"))
+    {0: 'start'}
     """
     return record(session, Label(target, name))
 

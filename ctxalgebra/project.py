@@ -99,6 +99,11 @@ def requests(session: Session) -> tuple[Request, ...]:
     """List the requests that were made along the path, retries included, oldest first.
 
     Costs the path and what the requests show; `account` answers most questions for less.
+
+    >>> from ctxalgebra import Session, record, user
+    >>> session, request = send(record(Session(), user("hi")))
+    >>> requests(session) == (request,)
+    True
     """
     return tuple(
         Request(view.head, view.messages())

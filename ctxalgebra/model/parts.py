@@ -232,7 +232,11 @@ def user(content: str | tuple[Part, ...], *, id: str = "") -> Message:
 
 
 def system(content: str | tuple[Part, ...], *, id: str = "") -> Message:
-    """Make a mid-conversation system message (provider rule V-A8)."""
+    """Make a mid-conversation system message (provider rule V-A8).
+
+    >>> system("Answer in German.").role
+    'system'
+    """
     return Message("system", content, id=id)
 
 

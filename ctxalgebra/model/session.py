@@ -169,7 +169,12 @@ def _stepped(what: Fold[T], value: T, node: Node, view: View) -> T:
 
 
 def log(session: Session) -> tuple[Node, ...]:
-    """List all nodes in the order of recording."""
+    """List all nodes in the order of recording.
+
+    >>> from ctxalgebra import record, user
+    >>> [node.number for node in log(record(Session(), user("a"), user("b")))]
+    [0, 1]
+    """
     nodes: list[Node] = []
     node = session.last
     while node is not None:
@@ -180,14 +185,27 @@ def log(session: Session) -> tuple[Node, ...]:
 
 
 def path(session: Session) -> tuple[Node, ...]:
-    """List the nodes from the root to the leaf."""
+    """List the nodes from the root to the leaf.
+
+    >>> from ctxalgebra import record, user
+    >>> session = at_leaf(record(Session(), user("a"), user("b")), 0)
+    >>> [node.number for node in path(record(session, user("c")))]
+    [0, 2]
+    """
     nodes = list(_up(session.leaf))
     nodes.reverse()
     return tuple(nodes)
 
 
 def find(session: Session, number: int, *, along: Literal["path", "log"] = "path") -> Node | None:
-    """Find the node with this number, on the path or in the whole journal; None when absent."""
+    """Find the node with this number, on the path or in the whole journal; None when absent.
+
+    On the path that takes logarithmic time, elsewhere the entries recorded since.
+
+    >>> from ctxalgebra import record, user
+    >>> find(record(Session(), user("a")), 0)
+    <0: Message(role='user', parts=(Text(text='a'),), call='', name='', error=False, id='')>
+    """
     node = session.leaf
     while node is not None and node.number > number:
         jump = node.jump
@@ -209,6 +227,10 @@ def at_leaf(session: Session, number: int) -> Session:
 
     Raises:
         InvalidArgument: `unknown-entry`.
+
+    >>> from ctxalgebra import record, user
+    >>> at_leaf(record(Session(), user("a"), user("b")), 0)
+    <Session: 2 entries, 1 shown>
     """
     leaf = find(session, number, along="log")
     if leaf is None and number != -1:
@@ -221,7 +243,13 @@ def at_leaf(session: Session, number: int) -> Session:
 
 
 def fold(session: Session, what: Fold[T]) -> T:
-    """Give the fold's value; the first question reads the journal, later ones cost what is new."""
+    """Give the fold's value; the first question reads the journal, later ones cost what is new.
+
+    >>> from ctxalgebra import record, user
+    >>> session = record(Session(), user("a"), user("b"))
+    >>> fold(session, Fold("last", -1, lambda value, node, view: node.number))
+    1
+    """
     known = session.folds
     value: T
     if what in known:
@@ -234,7 +262,12 @@ def fold(session: Session, what: Fold[T]) -> T:
 
 
 def walk(session: Session, since: int = 0) -> Iterator[tuple[Node, View]]:
-    """Go down the path, giving each node from the number `since` on with the view after it."""
+    """Go down the path, giving each node from the number `since` on with the view after it.
+
+    >>> from ctxalgebra import record, user
+    >>> [view.end for _, view in walk(record(Session(), user("a"), user("b")))]
+    [1, 2]
+    """
     stretch: list[Node] = []
     view = EMPTY_VIEW
     for node in _up(session.leaf):
