@@ -23,8 +23,7 @@ def open_calls(session: Session) -> tuple[str, ...]:
     ('c1',)
     """
     view = session.view
-    answered = {message.call for _, message in view.results}
-    return tuple(call for call in view.open if call not in answered)
+    return tuple(call for call in view.open if call not in view.results)
 
 
 def abandon(session: Session, call: str, reason: str) -> Session:

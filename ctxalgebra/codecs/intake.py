@@ -302,8 +302,7 @@ class Intake:
             there = self._tips[index]
             # The path of there with the log of here.
             self.session = Session(there.leaf, self.session.last, there.view)
-            answered = {message.call for _, message in there.view.results}
-            self._unanswered = set(there.view.open) - answered
+            self._unanswered = set(there.view.open) - set(there.view.results)
 
     def _stay(self) -> None:
         """Remember where an item ends, if anything but the next item stands under it."""

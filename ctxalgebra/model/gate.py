@@ -81,8 +81,7 @@ def _answers_open_call(session: Session, message: Message) -> str | None:
 
 
 def _answers_once(session: Session, message: Message) -> str | None:
-    results = session.view.results
-    if results and any(message.call == earlier.call for _, earlier in results):
+    if message.call in session.view.results:
         return f"the call {message.call!r} has its result already"
     return None
 

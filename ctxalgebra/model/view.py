@@ -26,7 +26,8 @@ Nothing here refuses anything: legality is the gate's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from attrs import evolve, frozen
@@ -166,7 +167,7 @@ class View(NamedTuple):
     fresh: int
     flight: int
     open: tuple[str, ...]
-    results: Numbered
+    results: Mapping[str, tuple[int, Message]]
     waiting: Numbered
     frontier: int
     sent: Shown | None
@@ -211,7 +212,11 @@ class View(NamedTuple):
         return self.thinking(max(at, self.loop(self.end))) < self.end
 
 
-EMPTY_VIEW = View(Head(), Slots([], []), 0, 0, 0, 0, 0, -1, (), (), (), -1, None, None, ())
+_NO_RESULTS: Mapping[str, tuple[int, Message]] = MappingProxyType({})
+
+EMPTY_VIEW = View(
+    Head(), Slots([], []), 0, 0, 0, 0, 0, -1, (), _NO_RESULTS, (), -1, None, None, ()
+)  # fmt: skip
 
 
 def hide_thinking(message: Message, behind: int = 0) -> Message:
@@ -258,20 +263,18 @@ def _show(view: View, items: Numbered, read: int, fresh: int, waiting: Numbered 
         if message.calls:
             opened = tuple([call.id for call in message.calls])
     return View(
-        view.head, slots, end, view.front, view.fixed, read, fresh, -1, opened, (), waiting,
-        view.frontier, view.sent, None if view.flight >= 0 else view.broke, view.pending,
+        view.head, slots, end, view.front, view.fixed, read, fresh, -1, opened, _NO_RESULTS,
+        waiting, view.frontier, view.sent, None if view.flight >= 0 else view.broke, view.pending,
     )  # fmt: skip
 
 
 def _message(view: View, number: int, message: Message) -> View:
     if message.role == "tool":
-        results = (*view.results, (number, message))
+        results = {**view.results, message.call: (number, message)}
         if len(results) < len(view.open):
             return view._replace(results=results)
-        if len(results) > 1:
-            order = {call: index for index, call in enumerate(view.open)}
-            results = tuple(sorted(results, key=lambda item: order[item[1].call]))
-        return _show(view, (*results, *view.waiting), view.read, view.fresh)
+        items = (*[results[call] for call in view.open], *view.waiting)
+        return _show(view, items, view.read, view.fresh)
     if view.open or view.flight >= 0:
         return view._replace(waiting=(*view.waiting, (number, message)))
     read, fresh = view.read, view.fresh
@@ -298,7 +301,7 @@ def _sent(view: View, number: int, _: Sent) -> View:
             broke = None if shared == before.end else Break(number, shared, broke.why, broke.by)
     sent = Shown(number, head, slots, end, shared, -1 if before is None else before.number)
     return View(
-        head, slots, end, view.front, end, view.read, view.fresh, number, (), (), (),
+        head, slots, end, view.front, end, view.read, view.fresh, number, (), _NO_RESULTS, (),
         view.frontier, sent, broke, view.pending,
     )  # fmt: skip
 
