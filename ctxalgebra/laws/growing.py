@@ -126,7 +126,7 @@ def grow(stage: Stage, head: int, turns: Sequence[bytes]) -> Session:
         if after % 8 == 6:
             session = _offered(quieted(session), HEADS[after % len(HEADS)])
         elif after % 8 == 7:
-            session = _travelled(session, after * 7 % len(session))
+            session = travel(session, after * 7 % len(session))
     return session
 
 
@@ -161,13 +161,6 @@ def _attempt(stage: Stage, session: Session) -> Session:
         return session
 
 
-def _travelled(session: Session, target: int) -> Session:
-    try:
-        return travel(session, target)
-    except CtxError:
-        return session
-
-
 # Hostile
 
 
@@ -191,7 +184,7 @@ def _offered(session: Session, *entries: Entry) -> Session:
     for entry in entries:
         try:
             session = record(session, entry)
-        except CtxError:
+        except Exception:  # noqa: BLE001 - a gate that is damaged may raise anything
             break
     return session
 
@@ -427,19 +420,16 @@ def _new_parts(message: Message, kind: int, place: int) -> tuple[Part, ...]:
 def _with_call(
     old: tuple[Part, ...], index: int, change: Callable[[ToolCall], ToolCall]
 ) -> tuple[Part, ...]:
-    """Change the first call from an index on, in the round."""
-    for at in (*range(index, len(old)), *range(index)):
-        part = old[at]
-        if isinstance(part, ToolCall):
-            return (*old[:at], change(part), *old[at + 1 :])
-    return old
+    calls = [(at, part) for at, part in enumerate(old) if isinstance(part, ToolCall)]
+    at, call = calls[index % len(calls)]
+    return (*old[:at], change(call), *old[at + 1 :])
 
 
 def _travel(session: Session, a: int, b: int) -> Session:
     target = a % (len(session) + 1) - 1
     if target < 0 or b % 3 == 2:
         return at_leaf(session, target)
-    return _travelled(session, target)
+    return travel(session, target)
 
 
 def _pad(session: Session, a: int, _: int) -> Session:

@@ -57,13 +57,7 @@ def protocol_validity(session: Session) -> str | None:
         array = one.request.messages
         if not array:
             return f"the request of entry {one.number} is empty"
-        # The shared part of a valid request is valid, except for an exchange at its end.
-        start = known
-        while start and (start == len(array) or array[start].role == "tool"):
-            start -= 1
-        if start and array[start - 1].calls:
-            start -= 1
-        if found := defect(array, start):
+        if found := defect(array, _begin(array, known)):
             return f"in the request of entry {one.number}, {found}"
     return None
 
@@ -72,12 +66,20 @@ def protocol_validity(session: Session) -> str | None:
 def call_order(session: Session) -> str | None:
     """In every request results stand in the order of their calls, whichever came first."""
     for one, known in news(session):
-        if found := _disorder(one.request.messages, known):
+        array = one.request.messages
+        if found := _disorder(array, _begin(array, known)):
             return f"in the request of entry {one.number}, {found}"
     return None
 
 
-def _disorder(array: Sequence[Message], start: int = 0) -> str | None:
+def _begin(array: Sequence[Message], known: int) -> int:
+    """Go back from what is known to be right to where its last exchange begins."""
+    while known and (array[known - 1].role == "tool" or array[known - 1].calls):
+        known -= 1
+    return known
+
+
+def _disorder(array: Sequence[Message], start: int) -> str | None:
     """Find results that stand in another order than their calls."""
     for index in range(start, len(array)):
         ids = [part.id for part in array[index].parts if type(part) is ToolCall]

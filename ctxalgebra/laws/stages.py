@@ -10,7 +10,7 @@ from ctxalgebra.laws.evidence import Law, quieted
 from ctxalgebra.model.entries import Cut, Label
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.parts import user
-from ctxalgebra.model.session import Session, at_leaf, log
+from ctxalgebra.model.session import Node, Session, at_leaf, log
 from ctxalgebra.model.view import Measure
 from ctxalgebra.project import project, send
 from ctxalgebra.tokens import chars4
@@ -59,14 +59,13 @@ def appends(stage: Stage, session: Session) -> str | None:
     if len(after) < len(before):
         return f"{len(before) - len(after)} entries are gone"
     for old, new in zip(before, after, strict=False):
-        if old is not new and (old.entry != new.entry or _parent(old) != _parent(new)):
+        if old.entry != new.entry or _parent(old) != _parent(new):
             return f"entry {old.number} is another"
     return None
 
 
-def _parent(node: object) -> int:
-    parent = getattr(node, "parent", None)
-    return -1 if parent is None else int(parent.number)
+def _parent(node: Node) -> int:
+    return -1 if node.parent is None else node.parent.number
 
 
 def inputs_unchanged(stage: Stage, session: Session) -> str | None:
@@ -111,7 +110,7 @@ def idempotence(stage: Stage, session: Session) -> str | None:
 
 def branch_isolation(stage: Stage, session: Session) -> str | None:
     """What is recorded on one branch changes nothing on another."""
-    alone = project(stage(session))
+    shown, alone = project(session), project(stage(session))
     leaf = -1 if session.leaf is None else session.leaf.number
     for start in sorted({-1, leaf, 0 if len(session) else -1}):
         here = at_leaf(session, start)
@@ -119,7 +118,7 @@ def branch_isolation(stage: Stage, session: Session) -> str | None:
         back = at_leaf(branch, leaf)
         for entry in log(branch)[len(session) :]:
             branch = record(branch, Label(entry.number, "elsewhere"))
-        if project(back) != project(session):
+        if project(back) != shown:
             return f"a branch from entry {start} changes what is shown at entry {leaf}"
         if project(stage(at_leaf(branch, leaf))) != alone:
             return f"a branch from entry {start} changes what the stage does at entry {leaf}"

@@ -98,7 +98,8 @@ def stages() -> st.SearchStrategy[Stage]:
     """Make shipped stages and pipelines, with budgets small enough to bite."""
     budgets, caches = st.sampled_from((20, 60, 150)), st.sampled_from(CACHES)
     cutting, pruning = st.builds(_cutting, budgets, caches), st.builds(_pruning, budgets, caches)
-    return st.one_of(st.builds(pipeline, cutting, pruning), cutting, pruning)
+    two = st.builds(pipeline, cutting, pruning) | st.builds(pipeline, pruning, cutting)
+    return st.one_of(two, cutting, pruning)
 
 
 CACHES: tuple[CacheState, ...] = ("warm", "cold")
