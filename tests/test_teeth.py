@@ -103,6 +103,13 @@ def steering_between_results(sound, now, number, message):
     return sound(now, number, message)
 
 
+def in_order_of_arrival(sound, now, number, message):
+    if message.call in now.open:
+        came = (*now.results, message.call)
+        now = now._replace(open=(*came, *(call for call in now.open if call not in came)))
+    return sound(now, number, message)
+
+
 def white_space_shown(sound, now, number, message):
     after = sound(now, number, message)
     if message.empty and message.role == "user" and after.end == now.end and not now.open:
@@ -332,8 +339,8 @@ def drops_unread(sound, messages, first, last):
 GATE = (
     ("in-flight", "a decision while a request is in flight", "thinking-binding"),
     ("open-call", "a request with calls open", "protocol-validity"),
-    ("orphan-result", "a result that answers nothing", "protocol-validity"),
-    ("duplicate-result", "a call answered twice", "protocol-validity"),
+    ("orphan-result", "a result that answers nothing", "conservation"),
+    ("duplicate-result", "a call answered twice", "conservation"),
     ("duplicate-call", "one id for two calls", "progress"),
     ("missing-id", "a call without an id", "progress"),
     ("empty-request", "a request without messages", "protocol-validity"),
@@ -368,7 +375,7 @@ KINDS = {"(cut)": Cut, "(drop)": Drop, "(replace)": Replace, "(strip)": Strip}
 
 CODE = (
     ("view", "results in the order of arrival", "call-order",
-     put(view, "sorted", lambda items, key: list(items))),
+     step(Message, in_order_of_arrival)),
     ("view", "a steering message between results", "protocol-validity",
      step(Message, steering_between_results)),
     ("view", "white space shown", "protocol-validity", step(Message, white_space_shown)),
