@@ -718,9 +718,15 @@ def test_the_gate_refuses_with_its_own_errors_only(monkeypatch):
     look()
 
 
-def test_hostile_moves_go_on_when_nothing_can_be_closed():
-    stuck = made(assistant(CALL, CALL))
-    assert growing._send(stuck, 1, 0) is stuck
+def test_the_game_goes_on_when_the_library_is_damaged(monkeypatch):
+    moves = [bytes(range(256))]
+    assert len(growing.play(moves)) > 20
+
+    def damaged(session, *entries):
+        raise RuntimeError
+
+    monkeypatch.setattr(growing, "record", damaged)
+    assert len(growing.play(moves)) == 0
 
 
 def test_hostile_journals_hold_every_kind_of_entry_and_branch():
