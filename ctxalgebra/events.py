@@ -94,7 +94,7 @@ def travel(session: Session, target: int) -> Session:
     >>> send(travel(session, 0))[1] == first
     True
     """
-    node = find(session, target, along="log") if target >= 0 else None
+    node = find(session, target, along="log")
     if node is None:
         raise ProtocolViolation("unknown-entry", f"there is no entry {target}", field="target")
     landed = at_leaf(session, _landing(session, node))

@@ -59,7 +59,7 @@ def explain(session: Session, number: int) -> Explanation:
     >>> explain(record(Session(), user("  ")), 0)
     Explanation(number=0, state='withheld', why='it has no content', by=(0,))
     """
-    node = find(session, number) if number >= 0 else None
+    node = find(session, number)
     entry = None if node is None else node.entry
     message = entry.message if isinstance(entry, Reply) else entry
     if not isinstance(message, Message):

@@ -137,10 +137,12 @@ def estimate(session: Session, *, measure: Measure = chars4) -> int:
     return calibrate(session, measure=measure).estimate(measure(view.head), messages)
 
 
-def check_positive(**values: int | None) -> None:
-    """Refuse numbers of tokens that are no positive integers (None passes)."""
+def check_positive(*, optional: bool = False, **values: int | None) -> None:
+    """Refuse numbers of tokens that are no positive integers; None passes where it is optional."""
     for name, value in values.items():
-        if value is not None and (type(value) is not int or value <= 0):
+        if value is None and optional:
+            continue
+        if type(value) is not int or value <= 0:
             raise InvalidArgument(
                 "invalid-argument", f"{name} must be a positive integer, not {value!r}", field=name
             )

@@ -17,6 +17,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS = [
     {"errors"},
+    {"model.checks"},
     {"model.parts"},
     {"model.head"},
     {"model.entries"},

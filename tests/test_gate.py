@@ -34,7 +34,12 @@ from ctxalgebra import (
     Usage,
     UsageReport,
     assistant,
+    find,
+    pipeline,
+    prune_suffix,
     record,
+    select,
+    snap_frontier,
     system,
     tool_result,
     user,
@@ -231,9 +236,57 @@ def test_record_takes_all_entries_or_none():
     assert record(session) is session
 
 
-def test_what_is_no_entry_is_refused():
+class Shouted(Message):
+    """A subclass: what the rules say of its parent need not hold of it."""
+
+
+@pytest.mark.parametrize("entry", ["hi", None, Message, Shouted("user", "HI"), Text("a")])
+def test_what_is_no_entry_is_refused(entry):
     with pytest.raises(InvalidArgument, match="unknown-kind"):
-        record(Session(), "hi")
+        record(Session(), entry)
+
+
+class Whispered(Text):
+    """A subclass of a part."""
+
+
+def test_a_subclass_of_a_part_is_no_part():
+    with pytest.raises(InvalidArgument, match="wrong-type"):
+        user((Whispered("psst"),))
+
+
+def test_a_replacement_that_would_be_empty_without_its_thinking_is_refused():
+    session = session_of(user("a"), Sent(), Reply("completed", assistant("x", Thinking("t"))))
+    with pytest.raises(IllegalDecision, match="empty-replacement"):
+        record(session, Replace(2, assistant(" ", Thinking("t")), "w"))
+
+
+def test_leading_thinking_is_kept_in_a_session_that_was_adopted():
+    session = session_of(
+        Head(Route(binding="leading")),
+        user("a"),
+        assistant(Thinking("t", "s"), ToolCall("c1", "n"), Thinking("u", "s")),
+        tool_result("c1", "r"),
+    )
+    for offer in (Strip("w"), Replace(1, user("b"), "w")):
+        with pytest.raises(IllegalDecision, match="open-loop"):
+            record(session, offer)
+    shorter = ToolCall("c1", "n", '{"a":1}')
+    with pytest.raises(IllegalDecision, match="open-loop"):
+        record(session, Replace(2, assistant(Thinking("t", "s"), shorter, Thinking("u", "s")), "w"))
+    behind = assistant(Thinking("t", "s"), ToolCall("c1", "n"), Thinking("u", "s"), "say")
+    assert record(session, Replace(2, behind, "w")).view.messages()[1] == behind
+
+
+def test_what_was_sent_stays_sent_behind_a_pending_break():
+    session = session_of(user("a"), user("b"), user("c"), Sent(), Reply("failed"))
+    session = record(session, Replace(0, user("A"), "first", breaks=True))
+    with pytest.raises(IllegalDecision, match="silent-break"):
+        record(session, Replace(2, user("C"), "second"))
+    session = record(session, Replace(2, user("C"), "second", breaks=True))
+    session = record(session, Replace(0, user("a"), "back", breaks=True), Sent())
+    assert session.view.broke.at == 2
+    assert session.view.broke.by == (5, 6, 7)
 
 
 def test_reused_ids_pair_with_the_open_exchange():
@@ -279,6 +332,41 @@ def test_neutral_entries_are_always_accepted():
         (lambda: Usage(input=True), "wrong-type"),
         (lambda: Usage(output=-1), "invalid-argument"),
         (lambda: Note(1), "wrong-type"),
+        (lambda: Thinking("a", redacted=1), "wrong-type"),
+        (lambda: Message([], "a"), "wrong-role"),
+        (lambda: Message("user", "a", error=0), "wrong-type"),
+        (lambda: Head(tools=[Tool("a")]), "wrong-type"),
+        (lambda: Head(tools=("a",)), "wrong-type"),
+        (lambda: Head(route=None), "wrong-type"),
+        (lambda: Route(parameters={"a": "1"}), "wrong-type"),
+        (lambda: Route(parameters=(("a", 1),)), "wrong-type"),
+        (lambda: Route(parameters=(("a",),)), "wrong-type"),
+        (lambda: Sent(inferred=1), "wrong-type"),
+        (lambda: Sent(time=1.5), "wrong-type"),
+        (lambda: Reply("bogus"), "invalid-argument"),
+        (lambda: Reply([]), "invalid-argument"),
+        (lambda: Reply("failed", "half"), "wrong-type"),
+        (lambda: Reply("failed", None, {}), "wrong-type"),
+        (lambda: UsageReport(1.0, Usage()), "wrong-type"),
+        (lambda: Label(True, "x"), "wrong-type"),
+        (lambda: Label(0, "\ud800"), "lone-surrogate"),
+        (lambda: Cut(0, "notice", "w"), "wrong-type"),
+        (lambda: Cut(0, NOTICE, "w", [0]), "wrong-type"),
+        (lambda: Cut(0, NOTICE, "w", (True,)), "wrong-type"),
+        (lambda: Replace(0, NOTICE, None), "wrong-type"),
+        (lambda: Drop(0, "1", "w"), "wrong-type"),
+        (lambda: Strip("w", breaks=None), "wrong-type"),
+        (lambda: Ask("k", "t", "q", 1.5), "wrong-type"),
+        (lambda: Answer(0, "done"), "invalid-argument"),
+        (lambda: Answer(0, "failed", "\ud800"), "lone-surrogate"),
+        (lambda: find(Session(), "0"), "wrong-type"),
+        (lambda: snap_frontier((), True), "wrong-type"),
+        (lambda: pipeline(None), "wrong-type"),
+        (lambda: select(Session(), budget=[]), "wrong-type"),
+        (lambda: select(Session(), budget=None), "invalid-argument"),
+        (lambda: select(Session(), budget=1, cache="Warm"), "invalid-argument"),
+        (lambda: prune_suffix(Session(), stub_over=None, drop_over=1), "invalid-argument"),
+        (lambda: prune_suffix(Session(), stub_over=1, drop_over=1, cache=7), "invalid-argument"),
     ],
 )
 def test_values_are_checked_when_they_are_made(make, code):

@@ -222,11 +222,11 @@ def test_a_change_that_is_taken_back_is_no_break():
 def test_two_breaks_before_one_request_are_one_at_the_lower_position():
     session = record(loop(3), user("x"))
     session = record(session, Replace(3, user("U1"), "first", breaks=True))
-    session = record(session, Replace(5, assistant("A1"), "free: behind a pending break"))
+    session = record(session, Replace(5, assistant("A1"), "behind it", breaks=True))
     session = record(session, Replace(0, user("U0"), "second", breaks=True))
     session, _ = send(session)
     (broke,) = breaks(session)
-    assert (broke.at, broke.why, broke.by) == (0, "first; second", (10, 12))
+    assert (broke.at, broke.why, broke.by) == (0, "first; behind it; second", (10, 11, 12))
 
 
 def test_a_break_that_only_shortens_the_request_is_found():
@@ -396,6 +396,31 @@ def test_threads_that_grow_one_value_do_not_see_each_other():
     finally:
         sys.setswitchinterval(interval)
     assert failures == []
+
+
+def test_threads_that_measure_one_array_agree():
+    session = loop(3)
+    texts_of = session.view.messages()
+    waits = {text: threading.Event() for text in ("u1", "a2")}
+    started = {text: threading.Event() for text in waits}
+
+    def slow(message):
+        text = message.parts[0].text
+        if text in waits and threading.current_thread() is not threading.main_thread():
+            started[text].set()
+            assert waits[text].wait(10)
+        return len(text)
+
+    slots = session.view.slots
+    first = threading.Thread(target=slots.total, args=(slow, 4))
+    first.start()
+    assert started["u1"].wait(10)
+    assert slots.total(slow, 6) == 12
+    waits["u1"].set()
+    first.join()
+    for end in range(7):
+        assert slots.total(slow, end) == 2 * end
+    assert len(texts_of) == 6
 
 
 def test_walk_gives_the_views_of_the_path():

@@ -6,16 +6,19 @@ its number, its place in the order of recording.
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, final, get_args
 
 from attrs import field, frozen
 
+from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.model.checks import check_fields, check_items, check_type
 from ctxalgebra.model.head import Head, Usage
-from ctxalgebra.model.parts import Message, check_text
+from ctxalgebra.model.parts import Message
 
 __all__ = [
     "DECISIONS",
     "Answer",
+    "AnswerOutcome",
     "Ask",
     "Cut",
     "Decision",
@@ -33,8 +36,18 @@ __all__ = [
 ]
 
 Outcome = Literal["completed", "aborted", "failed", "lost"]
+AnswerOutcome = Literal["answered", "failed", "expired"]
+
+_OUTCOMES: frozenset[object] = frozenset(get_args(Outcome))
+_ANSWERS: frozenset[object] = frozenset(get_args(AnswerOutcome))
 
 
+def _check_choice(value: object, choices: frozenset[object], where: str) -> None:
+    if type(value) is not str or value not in choices:
+        raise InvalidArgument("invalid-argument", f"there is no {where} of this name", field=where)
+
+
+@final
 @frozen
 class Sent:
     """Mark that a request went out: the projection at this entry, and open until its reply.
@@ -48,7 +61,13 @@ class Sent:
     inferred: bool = False
     time: int | None = None
 
+    def __attrs_post_init__(self) -> None:
+        check_type(self.inferred, bool, "inferred")
+        if self.time is not None:
+            check_type(self.time, int, "time")
 
+
+@final
 @frozen
 class Reply:
     """Close the open request.
@@ -65,7 +84,15 @@ class Reply:
     message: Message | None = None
     usage: Usage | None = None
 
+    def __attrs_post_init__(self) -> None:
+        _check_choice(self.outcome, _OUTCOMES, "outcome")
+        if self.message is not None:
+            check_type(self.message, Message, "message")
+        if self.usage is not None:
+            check_type(self.usage, Usage, "usage")
 
+
+@final
 @frozen
 class UsageReport:
     """Report usage after the fact, for the request with the entry number `sent`, on any branch."""
@@ -74,7 +101,11 @@ class UsageReport:
     sent: int
     usage: Usage
 
+    def __attrs_post_init__(self) -> None:
+        check_fields(self, sent=int, usage=Usage)
 
+
+@final
 @frozen
 class Label:
     """Name the entry `target`; an empty name takes the label away. The last one holds."""
@@ -83,7 +114,11 @@ class Label:
     target: int
     name: str
 
+    def __attrs_post_init__(self) -> None:
+        check_fields(self, target=int, name=str)
 
+
+@final
 @frozen
 class Note:
     """Carry a host's own record that requests don't show: its name and its text."""
@@ -93,10 +128,10 @@ class Note:
     data: str = field(default="", repr=False)
 
     def __attrs_post_init__(self) -> None:
-        check_text(self.name, "name")
-        check_text(self.data, "data")
+        check_fields(self, name=str, data=str)
 
 
+@final
 @frozen
 class Cut:
     """Move the frontier: everything shown up to the message `through` leaves the view.
@@ -116,7 +151,12 @@ class Cut:
     keep: tuple[int, ...] = ()
     breaks: bool = False
 
+    def __attrs_post_init__(self) -> None:
+        check_fields(self, through=int, notice=Message, why=str, breaks=bool)
+        check_items(self.keep, int, "keep")
 
+
+@final
 @frozen
 class Replace:
     """Show `message` instead of the message with the number `target`, from now on."""
@@ -127,7 +167,11 @@ class Replace:
     why: str
     breaks: bool = False
 
+    def __attrs_post_init__(self) -> None:
+        check_fields(self, target=int, message=Message, why=str, breaks=bool)
 
+
+@final
 @frozen
 class Drop:
     """Take whole exchanges out of the view: from message `first` to message `last`, as shown."""
@@ -138,7 +182,11 @@ class Drop:
     why: str
     breaks: bool = False
 
+    def __attrs_post_init__(self) -> None:
+        check_fields(self, first=int, last=int, why=str, breaks=bool)
 
+
+@final
 @frozen
 class Strip:
     """Hide all thinking that is shown now (what a provider's 400 on a signature asks for)."""
@@ -147,7 +195,11 @@ class Strip:
     why: str
     breaks: bool = False
 
+    def __attrs_post_init__(self) -> None:
+        check_fields(self, why=str, breaks=bool)
 
+
+@final
 @frozen
 class Ask:
     """Ask for something outside: an effect as data.
@@ -165,15 +217,23 @@ class Ask:
     question: str
     deadline: int = 30_000
 
+    def __attrs_post_init__(self) -> None:
+        check_fields(self, key=str, topic=str, question=str, deadline=int)
 
+
+@final
 @frozen
 class Answer:
     """Answer the ask with the number `ask`; failure is a value."""
 
     kind: ClassVar[str] = "answer"
     ask: int
-    outcome: Literal["answered", "failed", "expired"]
+    outcome: AnswerOutcome
     value: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        check_fields(self, ask=int, value=str)
+        _check_choice(self.outcome, _ANSWERS, "outcome")
 
 
 Event = Message | Head | Sent | Reply | UsageReport | Label | Note | Ask | Answer

@@ -46,7 +46,7 @@ from ctxalgebra.model.entries import (
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Message, Opaque, Role, Thinking
 from ctxalgebra.model.session import Session, append, find
-from ctxalgebra.model.view import HEAD, STEPS
+from ctxalgebra.model.view import HEAD, STEPS, replaced
 
 __all__ = ["RULES", "Rule", "record"]
 
@@ -256,9 +256,14 @@ def _declared(session: Session, decision: Any) -> str | None:
 
 def _loop_closed(session: Session, decision: Any) -> str | None:
     view = session.view
-    if type(decision) is Head and decision == view.head:
+    at = _change(session, decision)
+    if type(decision) is Head and (decision == view.head or not view.states_head()):
         return None
-    if view.holds_loop(_change(session, decision)):
+    if type(decision) is Replace:
+        # The thinking in front of the change stays in its message.
+        old, new = _target(session, decision), _rendered(session, decision)
+        at += _thinking(old) == _thinking(new)
+    if view.holds_loop(at):
         return "wait for the next user message"
     return None
 
@@ -272,6 +277,11 @@ def _has_thinking(session: Session, _: Strip) -> str | None:
 
 def _target(session: Session, decision: Replace) -> Message:
     return session.view.slots.messages[session.view.slot(decision.target)]
+
+
+def _rendered(session: Session, decision: Replace) -> Message:
+    bound = session.view.head.route.binding != "none"
+    return replaced(_target(session, decision), decision.message, bound=bound)
 
 
 def _same_role(session: Session, decision: Replace) -> bool:
@@ -303,6 +313,10 @@ def _same_types(session: Session, decision: Replace) -> str | None:
     return None
 
 
+def _thinking(message: Message) -> list[Thinking]:
+    return [part for part in message.parts if type(part) is Thinking]
+
+
 def _same_opaque(session: Session, decision: Replace) -> bool:
     def carried(message: Message) -> list[object]:
         return [p for p in message.parts if type(p) is Opaque or type(p) is Thinking]
@@ -317,8 +331,8 @@ def _unsigned(session: Session, decision: Replace) -> str | None:
     return None
 
 
-def _not_empty(_: Session, decision: Replace) -> bool:
-    return decision.message.empty
+def _not_empty(session: Session, decision: Replace) -> bool:
+    return _rendered(session, decision).empty
 
 
 def _differs(session: Session, decision: Replace) -> bool:
@@ -390,12 +404,13 @@ def record(session: Session, *entries: Entry) -> Session:
     ctxalgebra.errors.ProtocolViolation: orphan-result: no open call has the id 'c9' (entry 1)
     """
     for entry in entries:
-        rules = _BY_KIND.get(entry.role if isinstance(entry, Message) else type(entry))
+        kind = type(entry)
+        rules = _BY_KIND.get(entry.role if isinstance(entry, Message) and kind is Message else kind)
         if rules is None:
-            raise InvalidArgument("unknown-kind", f"{type(entry).__name__} is no entry")
+            raise InvalidArgument("unknown-kind", f"{kind.__name__} is no entry")
         for rule in rules:
             if reason := rule.objects(session, entry):
-                blame = IllegalDecision if type(entry) in DECISIONS else ProtocolViolation
+                blame = IllegalDecision if kind in DECISIONS else ProtocolViolation
                 text = reason if isinstance(reason, str) else ""
                 raise blame(rule.code, text, entry=len(session))
         session = append(session, entry)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, final
 
 from attrs import field, frozen
 
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.model.parts import check_text
+from ctxalgebra.model.checks import check_fields, check_items, check_text, check_type
 
 __all__ = ["Binding", "Head", "Route", "Tool", "Usage"]
 
 Binding = Literal["none", "prefix", "leading"]
 
 
+@final
 @frozen
 class Route:
     """Say where requests go; any difference here is another cache.
@@ -34,10 +35,16 @@ class Route:
     def __attrs_post_init__(self) -> None:
         check_text(self.provider, "provider")
         check_text(self.model, "model")
-        if self.binding not in ("none", "prefix", "leading"):
+        check_type(self.parameters, tuple, "parameters")
+        for pair in self.parameters:
+            check_items(pair, str, "parameters")
+            if len(pair) != 2:
+                raise InvalidArgument("wrong-type", "expected name and value", field="parameters")
+        if type(self.binding) is not str or self.binding not in ("none", "prefix", "leading"):
             raise InvalidArgument("invalid-argument", "unknown binding", field="binding")
 
 
+@final
 @frozen
 class Tool:
     """Describe a tool: `schema` is its JSON Schema as text, byte for byte as it is sent."""
@@ -47,10 +54,10 @@ class Tool:
     schema: str = "{}"
 
     def __attrs_post_init__(self) -> None:
-        for name in ("name", "description", "schema"):
-            check_text(getattr(self, name), name)
+        check_fields(self, name=str, description=str, schema=str)
 
 
+@final
 @frozen
 class Head:
     """State route, system text and tools from here on.
@@ -69,13 +76,16 @@ class Head:
     characters: int = field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
+        check_type(self.route, Route, "route")
         check_text(self.system, "system")
+        check_items(self.tools, Tool, "tools")
         size = len(self.system) + sum(
             len(t.name) + len(t.description) + len(t.schema) for t in self.tools
         )
         object.__setattr__(self, "characters", size)
 
 
+@final
 @frozen
 class Usage:
     """Report what a request cost, in tokens, normalised.
@@ -95,7 +105,6 @@ class Usage:
     def __attrs_post_init__(self) -> None:
         for name in ("input", "output", "cache_read", "cache_write"):
             value = getattr(self, name)
-            if type(value) is not int:
-                raise InvalidArgument("wrong-type", "expected an integer", field=name)
+            check_type(value, int, name)
             if value < 0:
                 raise InvalidArgument("invalid-argument", "tokens can't be negative", field=name)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, cast, get_args
+from typing import ClassVar, Literal, final, get_args
 
 from attrs import field, frozen
 
 from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.model.checks import check_text, check_type
 
 __all__ = [
     "Image",
@@ -18,7 +19,6 @@ __all__ = [
     "Thinking",
     "ToolCall",
     "assistant",
-    "check_text",
     "system",
     "tool_result",
     "user",
@@ -27,23 +27,7 @@ __all__ = [
 Role = Literal["user", "assistant", "tool", "system"]
 
 
-def check_text(value: object, where: str) -> None:
-    """Refuse what is not a string of Unicode scalar values.
-
-    Raises:
-        InvalidArgument: `wrong-type`, `lone-surrogate`; `field` is `where`.
-    """
-    if not isinstance(value, str):
-        raise InvalidArgument(
-            "wrong-type", f"expected a text, got {type(value).__name__}", field=where
-        )
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            raise InvalidArgument("lone-surrogate", field=where) from None
-
-
+@final
 @frozen
 class Text:
     """Show a text (Unicode code points).
@@ -59,6 +43,7 @@ class Text:
         check_text(self.text, "text")
 
 
+@final
 @frozen
 class Thinking:
     """Carry a model's reasoning as the provider gave it.
@@ -77,8 +62,10 @@ class Thinking:
     def __attrs_post_init__(self) -> None:
         check_text(self.text, "text")
         check_text(self.signature, "signature")
+        check_type(self.redacted, bool, "redacted")
 
 
+@final
 @frozen
 class Image:
     """Show an image: `data` is base64 or a URL, `media_type` as in `image/png`."""
@@ -92,6 +79,7 @@ class Image:
         check_text(self.media_type, "media_type")
 
 
+@final
 @frozen
 class ToolCall:
     r"""Call a tool.
@@ -118,6 +106,7 @@ class ToolCall:
         check_text(self.signature, "signature")
 
 
+@final
 @frozen
 class Opaque:
     """Carry a part that this library does not read: its provider `type` and its JSON text."""
@@ -137,12 +126,14 @@ IMAGE_CHARACTERS = 4800
 """What an image counts for, whatever its size (specification of the host's format, section 6)."""
 
 _ROLES = frozenset(get_args(Role))
+_PARTS = frozenset(get_args(Part))
 
 
 def _as_parts(value: str | tuple[Part, ...]) -> tuple[Part, ...]:
     return (Text(value),) if isinstance(value, str) else value
 
 
+@final
 @frozen
 class Message:
     """One element of the message array.
@@ -180,32 +171,31 @@ class Message:
     characters: int = field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        if self.role not in _ROLES:
+        if type(self.role) is not str or self.role not in _ROLES:
             raise InvalidArgument("wrong-role", f"there is no role {self.role!r}", field="role")
-        if type(self.parts) is not tuple:
-            raise InvalidArgument("wrong-type", "parts must be a tuple", field="parts")
+        check_type(self.parts, tuple, "parts")
+        check_type(self.error, bool, "error")
         calls: list[ToolCall] = []
         thinks = False
         empty = True
         characters = 0
-        for part in cast("tuple[object, ...]", self.parts):  # whatever a caller passed
-            match part:
-                case Text():
-                    characters += len(part.text)
-                    empty = empty and not part.text.strip()
-                    continue
-                case ToolCall():
-                    characters += len(part.name) + len(part.arguments)
-                    calls.append(part)
-                case Thinking():
-                    characters += len(part.text)
-                    thinks = True
-                case Image():
-                    characters += IMAGE_CHARACTERS
-                case Opaque():
-                    characters += len(part.data)
-                case _:
-                    raise InvalidArgument("wrong-type", "not a part", field="parts")
+        for part in self.parts:
+            if type(part) not in _PARTS:
+                raise InvalidArgument("wrong-type", "not a part", field="parts")
+            if isinstance(part, Text):
+                characters += len(part.text)
+                empty = empty and not part.text.strip()
+                continue
+            if isinstance(part, ToolCall):
+                characters += len(part.name) + len(part.arguments)
+                calls.append(part)
+            elif isinstance(part, Thinking):
+                characters += len(part.text)
+                thinks = True
+            elif isinstance(part, Image):
+                characters += IMAGE_CHARACTERS
+            else:
+                characters += len(part.data)
             empty = False
         if (calls or thinks) and self.role != "assistant":
             raise InvalidArgument("wrong-role", "only an assistant calls and thinks", field="parts")

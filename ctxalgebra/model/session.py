@@ -17,6 +17,7 @@ from typing import Any, Generic, Literal, TypeVar
 from attrs import field, frozen
 
 from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.model.checks import check_type
 from ctxalgebra.model.entries import Entry
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.view import EMPTY_VIEW, View, step
@@ -202,10 +203,14 @@ def find(session: Session, number: int, *, along: Literal["path", "log"] = "path
 
     On the path that takes logarithmic time, elsewhere the entries recorded since.
 
+    Raises:
+        InvalidArgument: `wrong-type`, the number is no integer.
+
     >>> from ctxalgebra import record, user
     >>> find(record(Session(), user("a")), 0)
     <0: Message(role='user', parts=(Text(text='a'),), call='', name='', error=False, id='')>
     """
+    check_type(number, int, "number")
     node = session.leaf
     while node is not None and node.number > number:
         jump = node.jump

@@ -5,11 +5,10 @@ Theory of operation
 The view is an array of *slots*, each a message as it is shown. Three marks divide it:
 
     0 ........ front ........ fixed ........ end
-    notice and kept   sent, unchanged    not sent yet
+    notice and kept       sent         not sent yet
 
-* `fixed` is the length of the prefix that the latest request shared with this view. A change at
-  a slot in front of it is a *break* there, and moves it back to that slot; `Sent` moves it to the
-  end. The head stands at position -1.
+* `fixed` counts the slots that stand for what the latest request showed; `Sent` moves it to the
+  end. A change at a slot in front of it is a *break* there. The head stands at position -1.
 * `read` is the length of the prefix that some completed request showed, `fresh` what `read` was
   before the latest of these.
 * A message takes a slot when it can legally be shown. While calls are open, results gather in
@@ -27,6 +26,7 @@ Nothing here refuses anything: legality is the gate's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -74,7 +74,7 @@ Numbered = tuple[tuple[int, Message], ...]
 class Slots:
     """The shared array behind views: messages and the numbers of their entries.
 
-    Append-only. `sums` remembers running totals per measure; it may be shorter than the array.
+    Append-only. `sums` remembers running totals per measure, -1 where they are not known yet.
     """
 
     __slots__ = ("messages", "numbers", "sums")
@@ -85,30 +85,35 @@ class Slots:
         self.sums: dict[Measure, list[int]] = {}
 
     def total(self, measure: Measure, end: int) -> int:
-        """Sum the measure over the first `end` slots; costs what is new since the last call."""
+        """Sum the measure over the first `end` slots; costs what is new since the last call.
+
+        Threads may race: each total is written in its place, from the last one that is there, and
+        is the same whoever writes it.
+        """
         sums = self.sums.get(measure)
         if sums is None:
-            sums = self.sums[measure] = [0]
-        known = len(sums)
-        if known <= end:
-            # One slice assignment, so that threads that race write the same values.
-            total = sums[known - 1]
-            fresh = [total := total + measure(m) for m in self.messages[known - 1 : end]]
-            sums[known:] = fresh
-            return total
-        return sums[end]
+            sums = self.sums.setdefault(measure, [0])
+        if len(sums) <= end:
+            sums.extend([-1] * (end + 1 - len(sums)))
+        at = end
+        while (total := sums[at]) < 0:
+            at -= 1
+        for index in range(at, end):
+            total += measure(self.messages[index])
+            sums[index + 1] = total
+        return total
 
     def carry(self, earlier: Slots, same: int) -> None:
         """Take over what was measured in an earlier array whose first `same` slots are ours."""
-        for measure, sums in earlier.sums.items():
-            known = len(sums) - 1
+        for measure, totals in earlier.sums.items():
+            known = list(takewhile(lambda total: total >= 0, totals))
             weights = {
-                id(m): sums[i + 1] - sums[i]
-                for i, m in enumerate(earlier.messages[same:known], same)
+                id(m): known[i + 1] - known[i]
+                for i, m in enumerate(earlier.messages[same : len(known) - 1], same)
             }
-            total = sums[min(same, known)]
-            ours = sums[: same + 1]
+            ours = known[: same + 1]
             if weights:
+                total = known[same]
                 for message in self.messages[same:]:
                     weight = weights.get(id(message))
                     total += measure(message) if weight is None else weight
@@ -199,12 +204,16 @@ class View(NamedTuple):
             index -= 1
         return index
 
+    def states_head(self) -> bool:
+        """Say whether a head was stated, or a request sent under the one that is none."""
+        return self.sent is not None or self.head != EMPTY_VIEW.head
+
     def holds_loop(self, at: int) -> bool:
         """Say whether a break at slot `at` must wait: it would take leading thinking (V-A7).
 
         A loop is open when its last message is a result or calls.
         """
-        if self.head.route.binding != "leading" or self.sent is None or not self.end:
+        if self.head.route.binding != "leading" or not self.end:
             return False
         last = self.slots.messages[self.end - 1]
         if last.role == "assistant" and not last.calls:
@@ -329,12 +338,13 @@ def _rewrite(
 
     Args:
         at: the first slot that may differ from before.
-        items: all slots of the new window: where each stood before (-1: nowhere), number, message.
+        items: all slots of the new window: where each stood before, number, message; a notice
+            stands for the first.
         front: how many of the first items are the notice and kept messages.
     """
     messages: list[Message] = []
     numbers: list[int] = []
-    read, fresh = 0, 0
+    read = fresh = fixed = 0
     for index, (before, n, message) in enumerate(items):
         shown = hide_thinking(message) if index >= hide and message.thinks else message
         if shown.empty and shown.role == "assistant":
@@ -343,12 +353,12 @@ def _rewrite(
         numbers.append(n)
         read += before < view.read
         fresh += before < view.fresh
+        fixed += before < view.fixed
     same = max(at, 0)
     slots = Slots(messages, numbers)
     slots.carry(view.slots, same)
-    fixed, broke = view.fixed, view.broke
-    if view.sent is not None and (at < fixed or at == HEAD):
-        fixed = same
+    broke = view.broke
+    if view.sent is not None and at < view.fixed:
         if broke is None:
             broke = Break(-1, at, why, (number,))
         else:
@@ -378,7 +388,7 @@ def _cut(view: View, number: int, cut: Cut) -> View:
     through = view.slot(cut.through)
     slots = [view.slot(n) for n in cut.keep]
     kept = [(slot, view.slots.numbers[slot], view.slots.messages[slot]) for slot in slots]
-    items = [(-1, number, cut.notice), *kept, *_items(view, through + 1, view.end)]
+    items = [(0, number, cut.notice), *kept, *_items(view, through + 1, view.end)]
     front, hide = 1 + len(kept), _bound(view, 0)
     view = _rewrite(view, number, cut.why, 0, items, hide=hide, front=front)
     return view._replace(frontier=cut.through)
@@ -408,7 +418,7 @@ def _strip(view: View, number: int, strip: Strip) -> View:
 
 
 def _head(view: View, number: int, head: Head) -> View:
-    if head == view.head or (view.sent is None and view.head == EMPTY_VIEW.head):
+    if head == view.head or not view.states_head():
         # Nothing changes, or the head is stated at last: what was recorded before it stands.
         return view._replace(head=head)
     old, new = view.head, head

@@ -7,8 +7,7 @@ a stage that calibrates on it would take small requests for big ones. So tokens 
 the measure, for budgets and for the account alike.
 
 An assistant message that no `Sent` announces is the reply to a request that nobody recorded; one
-is made for it. A head that may not change in the open tool loop (rule V-A7) holds from the next
-user message on.
+is made for it.
 """
 
 from __future__ import annotations
@@ -87,7 +86,8 @@ def plan(
     >>> plan("sliding", budget=100).slides
     True
     """
-    check_positive(budget=budget, target=target, window=window)
+    check_positive(budget=budget)
+    check_positive(optional=True, target=target, window=window)
     aim = ceil_div(budget * 5, 8) if target is None else target
     if window is not None and window < budget:
         budget, aim = window, max(1, aim * window // budget)
@@ -172,14 +172,9 @@ def resend(recorded: Session, settle: Stage) -> Iterator[Session]:
     [1, 3]
     """
     session = Session()
-    head = session.head
     for entry in _events(recorded):
         match entry:
-            case Head():
-                head = entry
             case Sent():
-                if head != session.head and not session.view.holds_loop(HEAD):
-                    session = record(session, head)
                 # Without the recorded decisions all may be withheld: then there is nothing to send.
                 if session.view.end:
                     session = record(settle(session), entry)

@@ -97,7 +97,7 @@ def compare(
     >>> [(run.pipeline, run.largest) for run in compare(recorded, budget=51).runs]
     [('none', 102), ('sliding', 100), ('paging', 102)]
     """
-    check_positive(budget=budget, target=target, window=window)
+    check_positive(optional=True, budget=budget, target=target, window=window)
     for name, known, field in [
         *((name, PIPELINES, "pipeline") for name in pipelines),
         (cache, tuple(CACHES), "cache"),

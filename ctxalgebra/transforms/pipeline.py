@@ -7,9 +7,10 @@ from typing import Literal
 
 from attrs import frozen
 
+from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.session import Session
 
-__all__ = ["CacheState", "Pipeline", "Stage", "pipeline"]
+__all__ = ["CacheState", "Pipeline", "Stage", "check_cache", "pipeline"]
 
 Stage = Callable[[Session], Session]
 """Looks at a session and records decisions (or asks); returns the same object when it has none."""
@@ -37,6 +38,9 @@ def pipeline(*stages: Stage) -> Pipeline:
     Each stage sees what the ones before it decided. When one raises, nothing of the run is
     recorded in the session that was passed in, which can still be sent.
 
+    Raises:
+        InvalidArgument: `wrong-type`, a stage can't be called.
+
     >>> from functools import partial
     >>> from ctxalgebra import Session, record, select, user
     >>> settle = pipeline(partial(select, budget=64_000))
@@ -44,4 +48,13 @@ def pipeline(*stages: Stage) -> Pipeline:
     >>> settle(session) is session
     True
     """
+    for stage in stages:
+        if not callable(stage):
+            raise InvalidArgument("wrong-type", f"{stage!r} is no stage", field="stages")
     return Pipeline(stages)
+
+
+def check_cache(cache: CacheState) -> None:
+    """Refuse a state of the cache that does not exist."""
+    if cache not in ("warm", "cold", "unknown"):
+        raise InvalidArgument("invalid-argument", "a cache is warm, cold or unknown", field="cache")

@@ -13,7 +13,7 @@ from ctxalgebra.model.parts import Message, Opaque, Text
 from ctxalgebra.model.session import Session
 from ctxalgebra.model.view import Measure
 from ctxalgebra.tokens import chars4, check_positive
-from ctxalgebra.transforms.pipeline import CacheState
+from ctxalgebra.transforms.pipeline import CacheState, check_cache
 
 __all__ = ["default_stub", "drop_suffix", "exchanges", "pays", "prune_suffix"]
 
@@ -115,6 +115,10 @@ def prune_suffix(
 
     Reads: the view. Records: `Replace` and `Drop` decisions, or nothing.
 
+    Raises:
+        InvalidArgument: `invalid-argument` for numbers that are no positive integers, or a state of
+            the cache that does not exist.
+
     >>> from ctxalgebra import *
     >>> session = record(Session(), user("a"), assistant(ToolCall("c1", "read")))
     >>> session = record(session, tool_result("c1", "x" * 4000))
@@ -124,6 +128,7 @@ def prune_suffix(
     check_positive(stub_over=stub_over, drop_over=drop_over)
     if type(horizon) is not int or horizon < 0:
         raise InvalidArgument("invalid-argument", "horizon must not be negative", field="horizon")
+    check_cache(cache)
     view = session.view
     if view.flight >= 0:
         return session

@@ -8,13 +8,14 @@ from functools import lru_cache
 from attrs import frozen
 
 from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.model.checks import check_type
 from ctxalgebra.model.entries import Cut
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.parts import Message, user
 from ctxalgebra.model.session import Session
 from ctxalgebra.model.view import Measure, View
 from ctxalgebra.tokens import calibrate, chars4, check_positive
-from ctxalgebra.transforms.pipeline import CacheState
+from ctxalgebra.transforms.pipeline import CacheState, check_cache
 
 __all__ = ["Evicted", "Pressure", "default_notice", "pressure", "select", "snap_frontier"]
 
@@ -60,7 +61,7 @@ def snap_frontier(
         The greatest legal place up to `index`; 0 takes nothing.
 
     Raises:
-        InvalidArgument: `invalid-argument` when `index` lies outside the list.
+        InvalidArgument: `invalid-argument` when `index` lies outside the list, `wrong-type`.
 
     >>> from ctxalgebra import ToolCall, assistant, tool_result, user
     >>> exchange = (assistant(ToolCall("c1", "read")), tool_result("c1", "42"))
@@ -69,6 +70,7 @@ def snap_frontier(
     >>> snap_frontier((user("a"), *exchange, user("b", id="u2")), 3, findable=lambda m: m.id)
     0
     """
+    check_type(index, int, "index")
     if not 0 <= index <= len(messages):
         raise InvalidArgument(
             "invalid-argument", f"index {index} is outside the list", field="index"
@@ -118,13 +120,15 @@ def select(
     Reads: the view, usage reports. Records: one `Cut`, or nothing.
 
     Raises:
-        InvalidArgument: `invalid-argument` for budgets that are no positive integers.
+        InvalidArgument: `invalid-argument`, `wrong-type` for budgets that are no positive
+            integers, or a state of the cache that does not exist.
 
     >>> from ctxalgebra import *
     >>> session = record(Session(), user("a" * 400), assistant("b" * 400), user("now"))
     >>> [m.role for m in project(select(session, budget=100, target=50)).messages]
     ['user', 'user']
     """
+    check_cache(cache)
     limit, aim = _limits(budget, target, reserve, window)
     view = session.view
     if view.flight >= 0 or view.holds_loop(0):
@@ -158,10 +162,18 @@ def select(
     return session if best is None else record(session, best)
 
 
-@lru_cache(maxsize=64, typed=True)
 def _limits(budget: int, target: int | None, reserve: int, window: int | None) -> tuple[int, int]:
+    try:
+        return _resolve(budget, target, reserve, window)
+    except TypeError:  # what can't be hashed is no integer either
+        raise InvalidArgument("wrong-type", "budgets are integers", field="budget") from None
+
+
+@lru_cache(maxsize=64, typed=True)
+def _resolve(budget: int, target: int | None, reserve: int, window: int | None) -> tuple[int, int]:
     """Resolve limit and target in tokens; the same numbers are asked for before each request."""
-    check_positive(budget=budget, target=target, window=window)
+    check_positive(budget=budget)
+    check_positive(optional=True, target=target, window=window)
     if type(reserve) is not int or reserve < 0:
         raise InvalidArgument("invalid-argument", "reserve must not be negative", field="reserve")
     limit = budget
