@@ -130,6 +130,8 @@ REFUSED = [
     ("bad-keep", TURNS, Cut(3, NOTICE, "w", (0, 0))),
     ("bad-keep", TURNS, Cut(1, NOTICE, "w", (9,))),
     ("bad-keep", (*TURNS, Cut(1, NOTICE, "w")), Cut(3, NOTICE, "w", (5,))),
+    ("bad-keep", (user("a"), assistant("b")), Cut(0, NOTICE, "w", (0,))),
+    ("bad-keep", (user("a"), *TURNS, Cut(2, NOTICE, "w", (1,))), Cut(3, NOTICE, "w", (1, 3))),
     ("bad-notice", TURNS, Cut(1, assistant("x"), "w")),
     ("bad-notice", TURNS, Cut(1, user(" "), "w")),
     ("changed-role", TURNS, Replace(0, system("x"), "w")),
@@ -287,6 +289,11 @@ def test_what_was_sent_stays_sent_behind_a_pending_break():
     session = record(session, Replace(0, user("a"), "back", breaks=True), Sent())
     assert session.view.broke.at == 2
     assert session.view.broke.by == (5, 6, 7)
+
+
+def test_parameters_key_the_cache():
+    route = Route("p", "m", parameters=(("effort", '"high"'), ("tier", '"flex"')))
+    assert Head(route) != Head(Route("p", "m"))
 
 
 def test_reused_ids_pair_with_the_open_exchange():

@@ -162,6 +162,9 @@ def test_unbound_thinking_stays():
         assert thoughts(record(session, decision)) == ["t1", "t2", "t3"]
     assert thoughts(record(session, Cut(4, NOTICE, "w", (1,), breaks=True))) == ["t3"]
     assert thoughts(record(session, Strip("w", breaks=True))) == []
+    grown = record(Session(), Head(Route(binding="none")), user("a"), user("b"))
+    grown = record(grown, assistant(Thinking("t"), "c"))
+    assert thoughts(record(grown, Cut(2, NOTICE, "w", (2,)))) == ["t"]
 
 
 def test_a_message_of_thinking_only_leaves_with_its_thinking():
@@ -195,6 +198,9 @@ def test_a_stated_head_binds_thinking_and_no_head_binds_none():
     thinking = (user("a"), assistant(Thinking("t"), "b"))
     assert thoughts(record(Session(), *thinking, Head(system="s"))) == ["t"]
     assert thoughts(record(Session(), Head(system="s"), *thinking, Head(system="t"))) == []
+    assert thoughts(record(Session(), Head(), *thinking, Head(system="t"))) == []
+    unstated = record(Session(), *thinking)
+    assert thoughts(record(unstated, unstated.head, Head(system="t"))) == []
 
 
 def test_a_change_of_head_names_what_changed():

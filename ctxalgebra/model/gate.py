@@ -224,6 +224,8 @@ def _keeps_requests(session: Session, cut: Cut) -> str | None:
             return "only shown user messages in front of the cut can be kept"
         if view.front and slot == 0:
             return "the earlier notice can't be kept"
+    if through < len(slots) + (view.front > 0):
+        return "a cut takes more than it keeps"
     return None
 
 

@@ -206,7 +206,7 @@ class View(NamedTuple):
 
     def states_head(self) -> bool:
         """Say whether a head was stated, or a request sent under the one that is none."""
-        return self.sent is not None or self.head != EMPTY_VIEW.head
+        return self.sent is not None or self.head is not EMPTY_VIEW.head
 
     def holds_loop(self, at: int) -> bool:
         """Say whether a break at slot `at` must wait: it would take leading thinking (V-A7).
@@ -331,12 +331,13 @@ def _rewrite(
     at: int,
     items: Iterable[tuple[int, int, Message]],
     *,
-    hide: int,
+    hide: int | None,
     front: int,
 ) -> View:
-    """Set the window anew: hide thinking from slot `hide` on, move the marks, note the break.
+    """Set the window anew: hide thinking, move the marks, note the break.
 
     Args:
+        hide: from which new slot on thinking goes; None for nowhere.
         at: the first slot that may differ from before.
         items: all slots of the new window: where each stood before, number, message; a notice
             stands for the first.
@@ -346,7 +347,8 @@ def _rewrite(
     numbers: list[int] = []
     read = fresh = fixed = 0
     for index, (before, n, message) in enumerate(items):
-        shown = hide_thinking(message) if index >= hide and message.thinks else message
+        bound = hide is not None and index >= hide
+        shown = hide_thinking(message) if bound and message.thinks else message
         if shown.empty and shown.role == "assistant":
             continue
         messages.append(shown)
@@ -374,9 +376,9 @@ def _rewrite(
     )
 
 
-def _bound(view: View, slot: int) -> int:
-    """Say from which slot on thinking is hidden by a change in front of it."""
-    return view.end if view.head.route.binding == "none" else slot
+def _bound(view: View, slot: int) -> int | None:
+    """Say from which slot on thinking is hidden by a change in front of it; None for nowhere."""
+    return None if view.head.route.binding == "none" else slot
 
 
 def _items(view: View, first: int, last: int) -> list[tuple[int, int, Message]]:
@@ -420,13 +422,13 @@ def _strip(view: View, number: int, strip: Strip) -> View:
 def _head(view: View, number: int, head: Head) -> View:
     if head == view.head or not view.states_head():
         # Nothing changes, or the head is stated at last: what was recorded before it stands.
-        return view._replace(head=head)
+        return view._replace(head=Head() if head is EMPTY_VIEW.head else head)
     old, new = view.head, head
     names = [n for n in ("provider", "model", "parameters", "binding")
              if getattr(old.route, n) != getattr(new.route, n)]  # fmt: skip
     names += [n for n in ("system", "tools") if getattr(old, n) != getattr(new, n)]
     why = f"the head changed: {', '.join(names)}"
-    hide = min(_bound(view, 0), _bound(view._replace(head=head), 0))
+    hide = None if old.route.binding == new.route.binding == "none" else 0
     items = _items(view, 0, view.end)
     view = _rewrite(view, number, why, HEAD, items, hide=hide, front=view.front)
     return view._replace(head=head)
