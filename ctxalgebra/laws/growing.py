@@ -438,9 +438,10 @@ def _travel(session: Session, a: int, b: int) -> Session:
     return travel(session, target)
 
 
-def _pad(session: Session, a: int, _: int) -> Session:
-    """Fill up to where the folds are remembered next."""
-    return _offered(session, *[Note("pad")] * (a % (66 - len(session) % 64)))
+def _pad(session: Session, a: int, b: int) -> Session:
+    """Fill up, now and then, to about where the folds are remembered next."""
+    missing = 66 - len(session) % 64
+    return _offered(session, *[Note("pad")] * (a % missing if b % 3 == 0 else 1))
 
 
 MOVES: tuple[Callable[[Session, int, int], Session], ...] = (

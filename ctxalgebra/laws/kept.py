@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
+from typing import TypeVar
 
 from ctxalgebra.account import account, breaks
 from ctxalgebra.effects import pending
@@ -42,8 +44,8 @@ from ctxalgebra.model.entries import (
 )
 from ctxalgebra.model.head import Head, Usage
 from ctxalgebra.model.parts import Message
-from ctxalgebra.model.session import Fold, Node, Session, at_leaf, fold, log, path, walk
-from ctxalgebra.model.view import EMPTY_VIEW, View
+from ctxalgebra.model.session import Fold, Node, Session, at_leaf, fold, log, path
+from ctxalgebra.model.view import EMPTY_VIEW, View, step
 from ctxalgebra.project import Request, project, requests
 from ctxalgebra.tokens import calibrate, chars4
 
@@ -60,9 +62,15 @@ __all__ = [
 ]
 
 SAMPLE = 16
-"""How many messages at most a law asks a query about that costs the path."""
+"""Of how many entries, about, a law asks what costs the path each time."""
 
 Items = list[tuple[int, Message]]
+
+T = TypeVar("T")
+
+
+def _some(values: Sequence[T]) -> Sequence[T]:
+    return values[:: max(1, len(values) // SAMPLE)]
 
 
 _TRACE: Fold[int] = Fold(
@@ -95,7 +103,7 @@ def replay(session: Session) -> str | None:
         for name, value in _tells(copy).items():
             if value != told[name]:
                 return f"{how}, the session gives another {name}"
-    return _memory(session) or _memory(copies["recorded again"])
+    return _memory(copies["recorded again"])
 
 
 def _tells(session: Session) -> dict[str, object]:
@@ -112,36 +120,35 @@ def _tells(session: Session) -> dict[str, object]:
     }
 
 
+_MARKS = tuple(name for name in View._fields if name not in ("slots", "sent"))
+
+
 def _plain(view: View) -> tuple[object, ...]:
     sent = view.sent
     seen = None if sent is None else (sent.number, sent.head, sent.shared, sent.before)
-    rest = view._asdict()
-    del rest["slots"], rest["sent"]
-    return (items(view), seen, *rest.values())
+    marks = tuple(getattr(view, name) for name in _MARKS)
+    return (view.messages(), numbers(view), seen, marks)
 
 
 def _memory(session: Session) -> str | None:
     """Compare what is remembered with what comes from scratch, at every entry."""
     trace: dict[Node | None, int] = {None: _TRACE.init}
     views: dict[Node | None, View] = {None: EMPTY_VIEW}
-    for branch in branches(session):
-        parent: Node | None = None
-        for node, view in walk(branch):
-            views[node] = view
-            trace[node] = _TRACE.step(trace[parent], node, view)
-            parent = node
+    total = _LOG_TRACE.init
+    for node in log(session):
+        view = views[node] = step(views[node.parent], node.number, node.entry)
+        trace[node] = _TRACE.step(trace[node.parent], node, view)
+        total = _LOG_TRACE.step(total, node, view)
     if _plain(session.view) != _plain(views[session.leaf]):
         return "the view at the leaf is not the one from scratch"
-    total, at = _LOG_TRACE.init, session
-    for node in log(session):
-        total = _LOG_TRACE.step(total, node, views[node])
-        at = at_leaf(at, node.number)
-        if _plain(at.view) != _plain(views[node]):
-            return f"at entry {node.number} the remembered view is not the one from scratch"
-        if fold(at, _TRACE) != trace[node]:
-            return f"at entry {node.number} a remembered fold is not the one from scratch"
     if fold(session, _LOG_TRACE) != total:
         return "a fold over the log is not the one from scratch"
+    for node in _some(log(session)):
+        session = at_leaf(session, node.number)
+        if _plain(session.view) != _plain(views[node]):
+            return f"at entry {node.number} the remembered view is not the one from scratch"
+        if fold(session, _TRACE) != trace[node]:
+            return f"at entry {node.number} a remembered fold is not the one from scratch"
     return None
 
 
@@ -169,12 +176,12 @@ def forward_only_frontier(session: Session) -> str | None:
     order: dict[int, int] = {}
     gone: set[int] = set()
     frontier = -1
-    for step in steps(session):
-        entry, before, after = step.entry, step.before, step.after
+    for one in steps(session):
+        entry, before, after = one.entry, one.before, one.after
         if type(entry) is Cut:
             place = order.get(entry.through, -1)
             if place <= frontier:
-                return f"the cut of entry {step.number} does not move the frontier forward"
+                return f"the cut of entry {one.number} does not move the frontier forward"
             frontier = place
         appended = after.slots is before.slots and after.end >= before.end
         now = after.slots.numbers[before.end if appended else 0 : after.end]
@@ -182,7 +189,7 @@ def forward_only_frontier(session: Session) -> str | None:
             gone.update(set(numbers(before)) - set(now))
         for number in now:
             if number in gone:
-                return f"message {number}, which had left, is back at entry {step.number}"
+                return f"message {number}, which had left, is back at entry {one.number}"
             order.setdefault(number, len(order))
     return None
 
@@ -194,19 +201,20 @@ def travel_returns_the_request(session: Session) -> str | None:
     The current head holds there, unless an open loop must keep its thinking.
     """
     nodes = log(session)
-    first: dict[int, Node] = {}
-    for node in nodes:
+    for node in _some(nodes):
         back = travel(session, node.number)
         if back.head != session.head and not open_loop(back.view):
             return f"travelling to entry {node.number} loses the current head"
+    first: dict[int, Node] = {}
+    for node in nodes:
         if node.parent is not None:
             first.setdefault(node.parent.number, node)
-    for branch in branches(session):
-        for number, request in made(branch):
-            for target in _leads_to(nodes[number], first):
-                back = travel(session, target)
-                if back.head == request.head and project(back) != request:
-                    return f"travelling to entry {target} doesn't give the request of {number}"
+    sent = {number: request for branch in branches(session) for number, request in made(branch)}
+    for number in _some(sorted(sent)):
+        for target in _leads_to(nodes[number], first):
+            back = travel(session, target)
+            if back.head == sent[number].head and project(back) != sent[number]:
+                return f"travelling to entry {target} doesn't give the request of {number}"
     return None
 
 
@@ -233,21 +241,21 @@ def no_unread_drop(session: Session) -> str | None:
     """
     read: set[int] = set()
     showed: tuple[int, ...] = ()
-    for step in steps(session):
-        entry = step.entry
+    for one in steps(session):
+        entry = one.entry
         if type(entry) is Sent:
-            showed = numbers(step.after)
+            showed = numbers(one.after)
         elif type(entry) is Reply and entry.outcome == "completed":
             read.update(showed)
         elif type(entry) is Message and entry.role == "assistant":
-            read.update(numbers(step.after))
+            read.update(numbers(one.after))
         elif type(entry) is Cut or type(entry) is Drop:
-            if step.before.front:
-                read.add(step.before.slots.numbers[0])
-            left = set(numbers(step.after)) | read
-            for number, message in items(step.before):
+            if one.before.front:
+                read.add(one.before.slots.numbers[0])
+            left = set(numbers(one.after)) | read
+            for number, message in items(one.before):
                 if number not in left and says_something(bare(message).parts):
-                    return f"entry {step.number} takes message {number}, which was not read"
+                    return f"entry {one.number} takes message {number}, which was not read"
     return None
 
 
@@ -261,8 +269,8 @@ def conservation(session: Session) -> str | None:
     states: dict[int, str] = {}
     flight = False
     view = EMPTY_VIEW
-    for step in steps(session):
-        entry, number, view = step.entry, step.number, step.after
+    for one in steps(session):
+        entry, number, view = one.entry, one.number, one.after
         message = said(entry)
         flight = type(entry) is Sent or (flight and type(entry) is not Reply)
         if type(entry) is Reply and entry.outcome == "completed" and message is None:
@@ -271,9 +279,7 @@ def conservation(session: Session) -> str | None:
             lost = type(entry) is Reply and entry.outcome != "completed"
             empty = message.role != "tool" and not says_something(message.parts)
             states[number] = "withheld" if lost or empty else "waiting"
-        wrong = (
-            _rewritten(step, states) if may_rewrite(entry) else _appended(step, states, recorded)
-        )
+        wrong = _rewritten(one, states) if may_rewrite(entry) else _appended(one, states, recorded)
         if wrong:
             return f"entry {number} {wrong}"
         if not flight and not (view.end and view.slots.messages[view.end - 1].calls):
@@ -283,8 +289,7 @@ def conservation(session: Session) -> str | None:
     shown = [n for n, state in states.items() if state in ("shown", "replaced")]
     if sorted(shown) != sorted(numbers(view)):
         return "the projection shows other messages than the entries say"
-    told = {n: state for n, state in states.items() if type(recorded[n]) is Message}
-    return _explained(session, told)
+    return _explained(session, states)
 
 
 def _appended(step: Step, states: dict[int, str], recorded: dict[int, Message]) -> str | None:
@@ -357,8 +362,7 @@ def _same_but_thinking(old: Message, new: Message) -> bool:
 
 def _explained(session: Session, states: dict[int, str]) -> str | None:
     notices = {node.number for node in path(session) if type(node.entry) is Cut}
-    asked_about = [n for n in sorted(states) if n not in notices]
-    for number in asked_about[:: max(1, -(-len(asked_about) // SAMPLE))]:
+    for number in _some([n for n in sorted(states) if n not in notices]):
         told = explain(session, number)
         if told.state != states[number] or told.number != number:
             return f"explain says {told.state} of message {number}, which is {states[number]}"
@@ -368,9 +372,9 @@ def _explained(session: Session, states: dict[int, str]) -> str | None:
 @each_branch
 def effective(session: Session) -> str | None:
     """Each decision in the journal changed what is shown."""
-    for step in steps(session):
-        if isinstance(step.entry, DECISIONS) and items(step.before) == items(step.after):
-            return f"the decision of entry {step.number} changes nothing"
+    for one in steps(session):
+        if isinstance(one.entry, DECISIONS) and items(one.before) == items(one.after):
+            return f"the decision of entry {one.number} changes nothing"
     return None
 
 
