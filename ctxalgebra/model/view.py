@@ -26,7 +26,6 @@ Nothing here refuses anything: legality is the gate's.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from itertools import takewhile
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -106,14 +105,14 @@ class Slots:
     def carry(self, earlier: Slots, same: int) -> None:
         """Take over what was measured in an earlier array whose first `same` slots are ours."""
         for measure, totals in earlier.sums.items():
-            known = list(takewhile(lambda total: total >= 0, totals))
+            known = totals.index(-1) if totals[-1] < 0 else len(totals)
             weights = {
-                id(m): known[i + 1] - known[i]
-                for i, m in enumerate(earlier.messages[same : len(known) - 1], same)
+                id(m): totals[i + 1] - totals[i]
+                for i, m in enumerate(earlier.messages[same : known - 1], same)
             }
-            ours = known[: same + 1]
+            ours = totals[: min(same + 1, known)]
             if weights:
-                total = known[same]
+                total = totals[same]
                 for message in self.messages[same:]:
                     weight = weights.get(id(message))
                     total += measure(message) if weight is None else weight
@@ -334,19 +333,19 @@ def _rewrite(
     hide: int | None,
     front: int,
 ) -> View:
-    """Set the window anew: hide thinking, move the marks, note the break.
+    """Set the window anew from a slot on: hide thinking, move the marks, note the break.
 
     Args:
-        hide: from which new slot on thinking goes; None for nowhere.
-        at: the first slot that may differ from before.
-        items: all slots of the new window: where each stood before, number, message; a notice
+        at: the first slot that may differ from before; those in front of it stay as they are.
+        items: the new slots from there on: where each stood before, number, message; a notice
             stands for the first.
-        front: how many of the first items are the notice and kept messages.
+        hide: from which new slot on thinking goes; None for nowhere.
+        front: how many of the first slots are the notice and kept messages.
     """
-    messages: list[Message] = []
-    numbers: list[int] = []
-    read = fresh = fixed = 0
-    for index, (before, n, message) in enumerate(items):
+    same = max(at, 0)
+    messages, numbers = view.slots.messages[:same], view.slots.numbers[:same]
+    read, fresh, fixed = min(view.read, same), min(view.fresh, same), min(view.fixed, same)
+    for index, (before, n, message) in enumerate(items, same):
         bound = hide is not None and index >= hide
         shown = hide_thinking(message) if bound and message.thinks else message
         if shown.empty and shown.role == "assistant":
@@ -356,7 +355,6 @@ def _rewrite(
         read += before < view.read
         fresh += before < view.fresh
         fixed += before < view.fixed
-    same = max(at, 0)
     slots = Slots(messages, numbers)
     slots.carry(view.slots, same)
     broke = view.broke
@@ -398,24 +396,23 @@ def _cut(view: View, number: int, cut: Cut) -> View:
 
 def _replace(view: View, number: int, decision: Replace) -> View:
     at = view.slot(decision.target)
-    items = _items(view, 0, view.end)
     bound = view.head.route.binding != "none"
-    message = replaced(items[at][2], decision.message, bound=bound)
-    items[at] = (at, decision.target, message)
+    message = replaced(view.slots.messages[at], decision.message, bound=bound)
+    items = [(at, decision.target, message), *_items(view, at + 1, view.end)]
     hide = _bound(view, at + 1)
     return _rewrite(view, number, decision.why, at, items, hide=hide, front=view.front)
 
 
 def _drop(view: View, number: int, drop: Drop) -> View:
     first, last = view.slot(drop.first), view.slot(drop.last)
-    items = [*_items(view, 0, first), *_items(view, last + 1, view.end)]
+    items = _items(view, last + 1, view.end)
     hide = _bound(view, first)
     return _rewrite(view, number, drop.why, first, items, hide=hide, front=view.front)
 
 
 def _strip(view: View, number: int, strip: Strip) -> View:
     at = view.thinking(0)
-    items = _items(view, 0, view.end)
+    items = _items(view, at, view.end)
     return _rewrite(view, number, strip.why, at, items, hide=at, front=view.front)
 
 

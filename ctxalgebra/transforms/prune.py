@@ -167,18 +167,23 @@ def _drop_read(
     cache: CacheState,
 ) -> Session:
     view = session.view
-    found = exchanges(view.slots.messages, max(first, view.front), min(view.read, view.end))
+    total = view.slots.total
+    end = total(measure, view.end)
+    spans: list[tuple[int, int]] = []
+    gone = 0
+    found = exchanges(view.slots.messages, max(first, view.front), view.read)
     for start, stop in reversed(found):
-        saved = sum(measure(m) for m in view.slots.messages[start:stop])
-        if saved <= over or stop == view.end:
+        saved = total(measure, stop) - total(measure, start)
+        if saved <= over or stop == view.end or view.holds_loop(start):
             continue
-        now = session.view
-        tail = now.slots.total(measure, now.end) - now.slots.total(measure, start)
-        if cache != "cold" and not pays(tail, saved, horizon=horizon):
-            continue
-        if now.holds_loop(start):
-            continue
-        numbers = view.slots.numbers
-        why = f"{saved} tokens, read"
+        tail = end - total(measure, start) - gone
+        if cache == "cold" or pays(tail, saved, horizon=horizon):
+            gone += saved
+            # Neighbours leave together: each decision sets the window anew.
+            joins = spans and spans[-1][0] == stop
+            spans[-1:] = [(start, spans[-1][1])] if joins else [*spans[-1:], (start, stop)]
+    numbers = view.slots.numbers
+    for start, stop in spans:
+        why = f"{total(measure, stop) - total(measure, start)} tokens, read"
         session = record(session, Drop(numbers[start], numbers[stop - 1], why, breaks=True))
     return session

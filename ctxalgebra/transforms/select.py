@@ -139,27 +139,24 @@ def select(
     if fit.estimate(head, total) <= (aim if cache == "cold" else limit):
         return session
 
-    def sum_to(slot: int) -> int:
-        return view.slots.total(measure, slot)
-
-    best: Cut | None = None
-    for cut, keep in _cuts(view):
-        kept = sum(measure(view.slots.messages[slot]) for slot in keep)
-        stays = kept + total - sum_to(cut)
-        numbers = view.slots.numbers
-        gone = cut - view.front - sum(slot >= view.front for slot in keep)
-        evicted = Evicted(numbers[view.front], numbers[cut - 1], gone)
-        text = user(notice(evicted))
-        best = Cut(
-            numbers[cut - 1],
-            text,
-            f"over {limit} tokens" if cache != "cold" else f"over {aim} tokens, cache cold",
-            tuple(numbers[slot] for slot in keep),
-            breaks=True,
-        )
-        if fit.estimate(head, stays + measure(text)) <= aim:
+    places, (start, stop) = _places(view)
+    until = view.slots.total
+    active = until(measure, stop) - until(measure, start)
+    numbers = view.slots.numbers
+    chosen: tuple[int, str] | None = None
+    for cut in places:
+        stays = total - until(measure, cut) + (active if cut > start else 0)
+        kept = max(0, stop - max(start, view.front)) if cut > start else 0
+        gone = Evicted(numbers[view.front], numbers[cut - 1], cut - view.front - kept)
+        chosen = cut, notice(gone)
+        if fit.estimate(head, stays + measure(user(chosen[1]))) <= aim:
             break
-    return session if best is None else record(session, best)
+    if chosen is None:
+        return session
+    cut, text = chosen
+    keep = tuple(numbers[start:stop]) if cut > start else ()
+    why = f"over {aim} tokens, cache cold" if cache == "cold" else f"over {limit} tokens"
+    return record(session, Cut(numbers[cut - 1], user(text), why, keep, breaks=True))
 
 
 def _limits(budget: int, target: int | None, reserve: int, window: int | None) -> tuple[int, int]:
@@ -189,8 +186,11 @@ def _resolve(budget: int, target: int | None, reserve: int, window: int | None) 
     return limit, min(aim, limit)
 
 
-def _cuts(view: View) -> list[tuple[int, tuple[int, ...]]]:
-    """List the places where a cut may stand, nearest first, with the slots that each keeps."""
+def _places(view: View) -> tuple[list[int], tuple[int, int]]:
+    """List where a cut may stand, nearest first, and the slots of the active request.
+
+    A cut behind the active request keeps it.
+    """
     messages, end, front = view.slots.messages, view.end, view.front
     # Unread results and their calls stay, as does all that comes behind them.
     last = view.read
@@ -203,21 +203,18 @@ def _cuts(view: View) -> list[tuple[int, tuple[int, ...]]]:
     start = stop = last if begun else view.loop(last)
     while start > (1 if front else 0) and messages[start - 1].role == "user":
         start -= 1
-    places: list[tuple[int, tuple[int, ...]]] = []
+    places: list[int] = []
     for slot in range(front + 1, last + 1):
-        inside = slot > start
-        if slot < end and messages[slot].role == "tool":
-            continue
-        if not inside:
+        if slot > start:
+            # Exchanges of the active turn leave one by one.
+            legal = slot > stop and (slot == end or messages[slot].role != "tool")
+        else:
             # Turns leave whole: up to the next one's request.
             begins = messages[slot].role == "user" and messages[slot - 1].role != "user"
-            if slot != start and not begins:
-                continue
-        if start < slot <= stop:
-            continue
-        keep = tuple(range(start, stop)) if inside else ()
-        places.append((slot, keep))
-    return places
+            legal = slot == start or begins
+        if legal:
+            places.append(slot)
+    return places, (start, stop)
 
 
 @frozen
@@ -261,5 +258,5 @@ def pressure(
     fit = calibrate(session, measure=measure)
     total = view.slots.total(measure, view.end)
     estimate = fit.estimate(measure(view.head), total)
-    cuttable = view.flight < 0 and not view.holds_loop(0) and bool(_cuts(view))
+    cuttable = view.flight < 0 and not view.holds_loop(0) and bool(_places(view)[0])
     return Pressure(estimate, limit, cuttable)
