@@ -365,6 +365,16 @@ def test_a_law_tells_what_an_entry_did_beside_what_it_says(name, kind, lie, plac
     assert place in verdict(BY_NAME[name], record(session, entry))
 
 
+def test_thinking_that_comes_back_is_noticed_where_it_is_not_bound(monkeypatch):
+    session = record(Session(), Head(Route(binding="none")), *TALK)
+    whole = session.view.messages()
+    session, _ = send(record(session, Strip("why", breaks=True)))
+    session = reply(session, "failed")
+    monkeypatch.setitem(view.STEPS, Note, lambda now, n, e: seen(now, messages=list(whole)))
+    found = verdict(BY_NAME["thinking-binding"], record(session, Note("n")))
+    assert found == "the thinking of message 3 is back in the request of 9"
+
+
 def test_memory_that_lies_is_noticed(monkeypatch):
     law, session = BY_NAME["replay"], record(Session(), *TALK)
     wrong = Session(session.leaf, session.last, session.view._replace(read=0), {})
@@ -598,7 +608,7 @@ def test_fits_budget_sees_what_pressure_denies(monkeypatch):
     session = record(session, user("e"))
     law = fits_budget(budget=50)
     assert "a cut could take more" in law.broken(pipeline(), session)
-    monkeypatch.setattr(selecting, "_cuts", lambda view: [])
+    monkeypatch.setattr(selecting, "_places", lambda view: ([], (0, 0)))
     assert "can be cut" in law.broken(pipeline(), session)
 
 

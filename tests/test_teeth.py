@@ -287,7 +287,8 @@ def cuts_unread(sound, now):
 
 
 def nearest_cut_only(sound, now):
-    return sound(now)[:1]
+    places, active = sound(now)
+    return places[:1], active
 
 
 def cuts_more_each_time(sound, session, *, budget, **kwargs):
@@ -432,9 +433,9 @@ CODE = (
     ("travel", "the head not stated again", "travel-returns-the-request",
      everywhere(events, "travel", head_not_stated_again)),
     ("select", "a cut through what is unread", "totality",
-     inside(selecting, "_cuts", cuts_unread)),
+     inside(selecting, "_places", cuts_unread)),
     ("select", "the nearest cut, whatever it leaves", "fits-budget",
-     inside(selecting, "_cuts", nearest_cut_only)),
+     inside(selecting, "_places", nearest_cut_only)),
     ("select", "a further cut at each call", "idempotence",
      everywhere(selecting, "select", cuts_more_each_time)),
     ("select", "another object where nothing is to do", "quiet",

@@ -180,7 +180,7 @@ def _bound_to(session: Session) -> dict[int, Request]:
     stated = False
     for step in steps(session):
         entry, message = step.entry, said(step.entry)
-        if not stated and (type(entry) is Sent or (type(entry) is Head and entry != Head())):
+        if not stated and type(entry) in (Head, Sent):
             stated = True
             bound.update((n, Request(step.after.head, r.messages)) for n, r in unknown.items())
         if type(entry) is Sent:
@@ -205,11 +205,10 @@ def _unbound(bound: Request, request: Request, slot: int) -> str | None:
 def leading_thinking(session: Session) -> str | None:
     """Where a tool loop must begin with its thinking, no entry takes that from an open loop."""
     for step in steps(session):
-        before = step.before
-        if before.sent is None or not may_rewrite(step.entry):
+        if not may_rewrite(step.entry):
             continue
         now = dict(items(step.after))
-        for number, message in open_loop(before):
+        for number, message in open_loop(step.before):
             left = now[number].parts if number in now else ()
             if thoughts(left) != thoughts(message.parts):
                 return f"entry {step.number} takes thinking of message {number} from an open loop"
