@@ -7,11 +7,13 @@ nothing; an unanswered ask never holds up a request.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Awaitable, Coroutine, Mapping
+from typing import Protocol, cast
 
 from attrs import frozen
 
+from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.model.checks import check_items
 from ctxalgebra.model.entries import Answer, Ask
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.session import Fold, Node, Session, fold
@@ -116,9 +118,10 @@ def drive(session: Session, stage: Stage, effects: Effects) -> Session:
 
     Ends when no ask is new, after 16 rounds at the latest: an ask that the adapter leaves out
     stays pending and holds up nothing. When the adapter raises, its asks are answered `failed`
-    with the name of the exception.
+    with the exception's name and text.
 
     Raises: what the stage or the gate raises; the session passed in is still the last legal one.
+        InvalidArgument: `wrong-type`, the adapter gives no tuple of answers.
 
     >>> from ctxalgebra import Answer, Ask, Session, answer_to
     >>> stage = lambda session: ask(session, Ask("a", "echo", "hi"))
@@ -132,11 +135,12 @@ def drive(session: Session, stage: Stage, effects: Effects) -> Session:
         asks = _untried(session, tried)
         if not asks:
             break
+        answers: object
         try:
             answers = effects(asks)
         except Exception as error:  # noqa: BLE001 - failure is a value of an answer
             answers = _failed(asks, error)
-        session = record(session, *answers)
+        session = record(session, *_answers(answers))
     return session
 
 
@@ -157,11 +161,16 @@ async def adrive(session: Session, stage: Stage, effects: AsyncEffects) -> Sessi
         asks = _untried(session, tried)
         if not asks:
             break
+        coming: object = None
+        answers: object
         try:
-            answers = await effects(asks)
+            coming = cast("object", effects(asks))
+            answers = await coming if isinstance(coming, Awaitable) else coming
         except Exception as error:  # noqa: BLE001 - failure is a value of an answer
             answers = _failed(asks, error)
-        session = record(session, *answers)
+        if coming is not None and not isinstance(coming, Awaitable):
+            raise InvalidArgument("wrong-type", "the adapter is not asynchronous: use drive")
+        session = record(session, *_answers(answers))
     return session
 
 
@@ -171,8 +180,17 @@ def _untried(session: Session, tried: set[int]) -> tuple[Pending, ...]:
     return asks
 
 
+def _answers(answers: object) -> tuple[Answer, ...]:
+    if isinstance(answers, Coroutine):
+        answers.close()
+        raise InvalidArgument("wrong-type", "the adapter is asynchronous: use adrive")
+    check_items(answers, Answer, "effects")
+    return cast("tuple[Answer, ...]", answers)
+
+
 def _failed(asks: tuple[Pending, ...], error: Exception) -> tuple[Answer, ...]:
-    return tuple(Answer(p.number, "failed", type(error).__name__) for p in asks)
+    told = f"{type(error).__name__}: {error}".encode(errors="replace").decode()
+    return tuple(Answer(p.number, "failed", told) for p in asks)
 
 
 @frozen

@@ -50,6 +50,8 @@ def _takes(decision: Entry, number: int, view: View) -> bool:
 def explain(session: Session, number: int) -> Explanation:
     """Explain what the next request makes of the message with this entry number, and why.
 
+    The number of a cut stands for its notice.
+
     Reads the path from that entry to the leaf.
 
     Raises:
@@ -61,7 +63,11 @@ def explain(session: Session, number: int) -> Explanation:
     """
     node = find(session, number)
     entry = None if node is None else node.entry
-    message = entry.message if isinstance(entry, Reply) else entry
+    message: object = entry
+    if isinstance(entry, Reply):
+        message = entry.message
+    elif isinstance(entry, Cut):
+        message = entry.notice
     if not isinstance(message, Message):
         raise InvalidArgument("unknown-entry", f"the path has no message {number}", entry=number)
     if isinstance(entry, Reply) and entry.outcome != "completed":

@@ -83,14 +83,15 @@ def _calibration(measure: Measure) -> Fold[_Fitted | None]:
                 return known
             head = measure(sent.head)
             messages = sent.slots.total(measure, sent.end)
-            fit = _fit(None if known is None else known[1], head, messages, usage.input)
+            same = known is not None and known[0] == sent.head.route
+            fit = _fit(
+                known[1] if known is not None and same else None, head, messages, usage.input
+            )
             return sent.head.route, fit
-        if type(entry) is Head and known is not None and entry.route != known[0]:
-            return None
         return known
 
     nothing: _Fitted | None = None
-    return Fold("calibration", nothing, step, reads=(Reply, Head))
+    return Fold("calibration", nothing, step, reads=(Reply,))
 
 
 def _fit(known: Calibration | None, head: int, messages: int, reported: int) -> Calibration:
@@ -111,8 +112,8 @@ def _fit(known: Calibration | None, head: int, messages: int, reported: int) -> 
 def calibrate(session: Session, *, measure: Measure = chars4) -> Calibration:
     """Fit the measure to the usage that providers reported on this path (a query; records nothing).
 
-    Reads: completed replies with usage, since the last change of route. Without any, the
-    calibration is neutral.
+    Reads: completed replies with usage. Without any, the calibration is neutral. The first report
+    of another route starts anew; until it comes, what fitted the earlier route stands in.
 
     >>> from ctxalgebra import *
     >>> session = record(Session(), Head(system="s" * 400), user("x" * 8000))

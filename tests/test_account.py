@@ -194,6 +194,15 @@ def test_explain_names_the_state_and_the_entries_that_decided():
     assert told(session, 6) == ("shown", "it is shown as it was recorded", ())
 
 
+def test_explain_of_a_notice_is_that_of_its_cut():
+    session = record(loop(3), Cut(5, NOTICE, "first", breaks=True))
+    assert told(session, 9)[0] == "shown"
+    session, _ = send(record(session, user("x")))
+    session = record(reply(session, "completed", assistant("y")), user("z"))
+    session = record(session, Cut(10, user("[again]"), "second", breaks=True))
+    assert told(session, 9) == ("cut", "second", (14,))
+
+
 def test_explain_tells_what_was_never_shown():
     session = record(Session(), user(" "), user("a"), Sent(), user("waits"))
     assert told(session, 0) == ("withheld", "it has no content", (0,))

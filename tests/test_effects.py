@@ -89,7 +89,22 @@ def test_an_adapter_that_raises_answers_failed():
         raise OSError("disk full")
 
     session = drive(record(Session(), user("long")), shorten, broken)
-    assert answer_to(session, "short:0") == Answer(1, "failed", "OSError")
+    assert answer_to(session, "short:0") == Answer(1, "failed", "OSError: disk full")
+
+
+def test_an_adapter_of_the_wrong_kind_is_told_so():
+    start = record(Session(), user("long"))
+
+    async def waits(asks):
+        return ()
+
+    with pytest.raises(InvalidArgument, match="use adrive"):
+        drive(start, shorten, waits)
+    with pytest.raises(InvalidArgument, match="use drive"):
+        asyncio.run(adrive(start, shorten, lambda asks: ()))
+    for answers in (None, [], ("l",)):
+        with pytest.raises(InvalidArgument, match="wrong-type"):
+            drive(start, shorten, lambda asks, answers=answers: answers)
 
 
 def test_an_answer_to_nothing_is_refused():

@@ -110,6 +110,14 @@ def test_the_active_request_stays_while_exchanges_behind_it_leave():
     assert sum(m.role == "user" for m in project(again).messages) == 2
 
 
+def test_the_notice_names_what_leaves_and_not_what_stays():
+    told = []
+    cut = select(rounds(20), budget=1500, target=500, notice=lambda e: told.append(e) or "cut")
+    first = told[-1].first
+    assert first == 2, "the request, entry 0, stays"
+    assert told[-1].count == len(project(rounds(20)).messages) - len(project(cut).messages) + 1
+
+
 def test_a_kept_request_is_kept_again_while_it_is_active():
     session = select(rounds(20), budget=1500, target=500)
     for n in range(20, 40):
@@ -229,6 +237,7 @@ def test_the_notice_is_the_callers_and_is_told_what_left():
         session = turn(session, user(of(50)), of(50))
     cut = select(record(session, user("now")), budget=300, target=150, notice=notice)
     assert told[-1] == Evicted(0, 8, 6)
+    assert [e.count for e in told] == [2, 4, 6]
     assert project(cut).messages[0] == user("6 gone")
 
 
@@ -241,6 +250,7 @@ def test_the_notice_is_the_callers_and_is_told_what_left():
         {"budget": 10, "target": -1},
         {"budget": 10, "window": 0},
         {"budget": 10, "reserve": -1},
+        {"budget": 10, "reserve": 5},
         {"budget": 10, "reserve": None},
         {"budget": 10, "window": 5, "reserve": 5},
     ],
@@ -443,10 +453,11 @@ def test_calibration_ignores_what_reports_nothing_and_starts_anew_on_another_rou
         again, _ = send(record(session, user("z")))
         assert calibrate(reply(again, outcome, assistant("y"), usage=usage)) == known
     assert calibrate(record(session, Head(Route("p", "m"), system="new"))) == known
-    assert calibrate(record(session, Head(Route("p", "other")))) == Calibration()
-    fresh = turn(Session(), user(of(100)), "y", usage=Usage(input=500))
-    assert calibrate(record(fresh, Head(Route("p", "m")))) == Calibration()
-    assert calibrate(record(fresh, Head(system="s"))) == calibrate(fresh)
+    other = record(session, Head(Route("p", "other")))
+    assert calibrate(other) == known, "it stands in until the other route reports"
+    report = Usage(input=900)
+    fit = calibrate(turn(other, user("z"), "y", usage=report))
+    assert (fit.overhead, fit.numerator) == (0, 900)
 
 
 def test_a_request_of_images_without_tokens_calibrates_the_head():
@@ -491,3 +502,9 @@ def test_a_pipeline_is_a_stage_and_a_value():
     assert both(session) == PRUNE(cut(session))
     assert pipeline(both)(session) == both(session)
     assert pipeline()(session) is session
+
+
+@pytest.mark.parametrize("slip", [lambda session: None, send])
+def test_a_stage_that_gives_no_session_is_named(slip):
+    with pytest.raises(InvalidArgument, match=r"gave (NoneType|tuple), not a session"):
+        pipeline(slip)(record(Session(), user("a")))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, cast
 
 from attrs import frozen
 
@@ -29,6 +29,11 @@ class Pipeline:
         """Settle the session: give it to each stage in turn."""
         for stage in self.stages:
             session = stage(session)
+            # Whatever its type says: a stage without a return is the commonest slip.
+            if not isinstance(cast("object", session), Session):
+                raise InvalidArgument(
+                    "wrong-type", f"{stage!r} gave {type(session).__name__}, not a session"
+                )
         return session
 
 

@@ -32,13 +32,12 @@ class Evicted:
 def default_notice(evicted: Evicted) -> str:
     """Word the notice of a cut.
 
+    It holds of all cuts up to this one, since the earlier notice leaves with what it stood for.
+
     >>> default_notice(Evicted(0, 7, 8))
-    '[Earlier messages were cut to fit the context window: 8 messages, entries 0 to 7.]'
+    '[Earlier messages, up to entry 7, were cut to fit the context window.]'
     """
-    return (
-        "[Earlier messages were cut to fit the context window: "
-        f"{evicted.count} messages, entries {evicted.first} to {evicted.last}.]"
-    )
+    return f"[Earlier messages, up to entry {evicted.last}, were cut to fit the context window.]"
 
 
 def snap_frontier(
@@ -147,7 +146,9 @@ def select(
     for cut in places:
         stays = total - until(measure, cut) + (active if cut > start else 0)
         kept = max(0, stop - max(start, view.front)) if cut > start else 0
-        gone = Evicted(numbers[view.front], numbers[cut - 1], cut - view.front - kept)
+        # What is kept may be the first behind the front; then what leaves begins behind it.
+        first = stop if kept and start <= view.front else view.front
+        gone = Evicted(numbers[first], numbers[cut - 1], cut - view.front - kept)
         chosen = cut, notice(gone)
         if fit.estimate(head, stays + measure(user(chosen[1]))) <= aim:
             break
@@ -173,6 +174,8 @@ def _resolve(budget: int, target: int | None, reserve: int, window: int | None) 
     check_positive(optional=True, target=target, window=window)
     if type(reserve) is not int or reserve < 0:
         raise InvalidArgument("invalid-argument", "reserve must not be negative", field="reserve")
+    if reserve and window is None:
+        raise InvalidArgument("invalid-argument", "a reserve is kept of a window", field="reserve")
     limit = budget
     if window is not None:
         limit = min(budget, window - reserve)
