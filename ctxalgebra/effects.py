@@ -161,15 +161,15 @@ async def adrive(session: Session, stage: Stage, effects: AsyncEffects) -> Sessi
         asks = _untried(session, tried)
         if not asks:
             break
-        coming: object = None
         answers: object
         try:
-            coming = cast("object", effects(asks))
-            answers = await coming if isinstance(coming, Awaitable) else coming
+            answers = await _coming(effects(asks))
+        except _Synchronous:
+            raise InvalidArgument(
+                "wrong-type", "the adapter is not asynchronous: use drive"
+            ) from None
         except Exception as error:  # noqa: BLE001 - failure is a value of an answer
             answers = _failed(asks, error)
-        if coming is not None and not isinstance(coming, Awaitable):
-            raise InvalidArgument("wrong-type", "the adapter is not asynchronous: use drive")
         session = record(session, *_answers(answers))
     return session
 
@@ -178,6 +178,16 @@ def _untried(session: Session, tried: set[int]) -> tuple[Pending, ...]:
     asks = tuple(p for p in pending(session) if p.number not in tried)
     tried.update(p.number for p in asks)
     return asks
+
+
+class _Synchronous(Exception):
+    """An adapter gave answers where something to await was due."""
+
+
+def _coming(answers: object) -> Awaitable[object]:
+    if not isinstance(answers, Awaitable):
+        raise _Synchronous
+    return cast("Awaitable[object]", answers)
 
 
 def _answers(answers: object) -> tuple[Answer, ...]:

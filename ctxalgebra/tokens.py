@@ -76,19 +76,15 @@ _Fitted = tuple[Route, Calibration]
 @lru_cache(maxsize=64)
 def _calibration(measure: Measure) -> Fold[_Fitted | None]:
     def step(known: _Fitted | None, node: Node, view: View) -> _Fitted | None:
-        entry = node.entry
-        if type(entry) is Reply:
-            usage, sent = entry.usage, view.sent
-            if usage is None or not usage.input or sent is None or entry.outcome != "completed":
-                return known
-            head = measure(sent.head)
-            messages = sent.slots.total(measure, sent.end)
-            same = known is not None and known[0] == sent.head.route
-            fit = _fit(
-                known[1] if known is not None and same else None, head, messages, usage.input
-            )
-            return sent.head.route, fit
-        return known
+        entry, sent = node.entry, view.sent
+        if sent is None or not isinstance(entry, Reply) or entry.outcome != "completed":
+            return known
+        if entry.usage is None or not entry.usage.input:
+            return known
+        head = measure(sent.head)
+        messages = sent.slots.total(measure, sent.end)
+        before = known[1] if known is not None and known[0] == sent.head.route else None
+        return sent.head.route, _fit(before, head, messages, entry.usage.input)
 
     nothing: _Fitted | None = None
     return Fold("calibration", nothing, step, reads=(Reply,))
