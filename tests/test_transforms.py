@@ -165,6 +165,13 @@ def test_open_calls_are_not_parted_from_their_message():
     assert [m.role for m in project(cut).messages] == ["user", "user", "assistant"]
 
 
+def test_a_cut_that_would_not_make_the_request_smaller_is_not_made():
+    session = record(Session(), user("a"), assistant("b"), user(of(600)))
+    assert select(session, budget=500) is session
+    told = pressure(session, budget=500)
+    assert (told.fits, told.cuttable) == (False, False)
+
+
 def test_a_session_without_user_messages_is_cut_by_exchanges():
     entries = [
         entry

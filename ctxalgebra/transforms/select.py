@@ -155,6 +155,9 @@ def select(
     if chosen is None:
         return session
     cut, text = chosen
+    stays = total - until(measure, cut) + (active if cut > start else 0)
+    if stays + measure(user(text)) >= total:
+        return session  # the notice would weigh as much as what leaves
     keep = tuple(numbers[start:stop]) if cut > start else ()
     why = f"over {aim} tokens, cache cold" if cache == "cold" else f"over {limit} tokens"
     return record(session, Cut(numbers[cut - 1], user(text), why, keep, breaks=True))
@@ -227,7 +230,7 @@ class Pressure:
     Args:
         estimate: calibrated estimate of the next request.
         limit: the most that it may have.
-        cuttable: whether a cut could still take something.
+        cuttable: whether a cut could still make it smaller, with the default notice.
     """
 
     estimate: int
@@ -261,5 +264,17 @@ def pressure(
     fit = calibrate(session, measure=measure)
     total = view.slots.total(measure, view.end)
     estimate = fit.estimate(measure(view.head), total)
-    cuttable = view.flight < 0 and not view.holds_loop(0) and bool(_places(view)[0])
+    cuttable = view.flight < 0 and not view.holds_loop(0) and _gain(view, measure) > 0
     return Pressure(estimate, limit, cuttable)
+
+
+def _gain(view: View, measure: Measure) -> int:
+    """Measure what the deepest cut would take, less the default notice."""
+    places, (start, stop) = _places(view)
+    if not places:
+        return 0
+    until, cut = view.slots.total, places[-1]
+    active = until(measure, stop) - until(measure, start) if cut > start else 0
+    number = view.slots.numbers[cut - 1]
+    text = user(default_notice(Evicted(number, number, cut)))
+    return until(measure, cut) - active - measure(text)
