@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import pickle
 import subprocess
 import sys
@@ -41,6 +42,8 @@ from ctxalgebra import (
     ToolCall,
     Usage,
     UsageReport,
+    answer_to,
+    ask,
     assistant,
     at_leaf,
     defects,
@@ -54,6 +57,7 @@ from ctxalgebra import (
     send,
     strip_thinking,
     tool_result,
+    travel,
     user,
 )
 from ctxalgebra.codecs import pi
@@ -716,6 +720,68 @@ def test_a_function_that_edits_messages_in_place_is_caught():
 
     with pytest.raises(LawViolation, match="changed in place"):
         check(edits, (user("a"),), on="messages", laws=["inputs-unchanged"])
+
+
+@pytest.mark.parametrize(
+    "trim",
+    [
+        lambda array: (),
+        lambda array: array[:1],
+        lambda array: (user("x"),),
+        lambda array: tuple(m for m in array if m.role != "tool" and not m.calls),
+    ],
+)
+def test_a_trim_that_loses_what_came_is_noticed(trim):
+    with pytest.raises(LawViolation, match="shows-what-came") as caught:
+        check(trim, on="messages", laws=["shows-what-came"])
+    assert len(caught.value.before) <= 3
+
+
+def test_a_stub_for_a_large_result_shows_what_came():
+    def stub(array):
+        return tuple(evolve(m, parts=(Text("-"),)) if m.role == "tool" else m for m in array)
+
+    check(stub, on="messages")
+
+
+def test_a_window_that_slides_late_is_noticed():
+    with pytest.raises(LawViolation, match="prefix-extension"):
+        check(lambda array: array[-40:], on="messages", laws=["prefix-extension"])
+
+
+def test_a_stage_that_fails_on_an_answer_is_noticed():
+    def asks(session):
+        session = ask(session, Ask("k", "echo", ""))
+        if (answer := answer_to(session, "k")) is not None and answer.outcome == "expired":
+            raise RuntimeError("late")
+        return session
+
+    with pytest.raises(LawViolation, match=r"totality: with asks expired, .*late"):
+        check(asks, examples=5)
+
+
+@pytest.mark.parametrize("slip", [lambda s: travel(s, 0) if s else s, lambda s: at_leaf(s, -1)])
+def test_a_stage_behind_which_the_loop_ends_is_noticed(slip):
+    with pytest.raises(LawViolation):
+        check(slip, examples=50)
+
+
+def test_a_stage_that_gives_two_verdicts_is_not_deterministic():
+    calls = itertools.count()
+
+    def rare(session):
+        if next(calls) == 40:
+            raise RuntimeError("now and then")
+        return session
+
+    with pytest.raises(LawViolation, match="determinism"):
+        check(rare, examples=20)
+
+
+@pytest.mark.parametrize("examples", [0, -1, "x"])
+def test_the_number_of_examples_is_checked(examples):
+    with pytest.raises(InvalidArgument, match="invalid-argument"):
+        check(lambda session: session, examples=examples)
 
 
 @given(conversations())

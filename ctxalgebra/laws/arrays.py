@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from ctxalgebra.laws.evidence import defect
 from ctxalgebra.model.parts import Message
@@ -14,6 +15,7 @@ __all__ = [
     "inputs_unchanged",
     "prefix_extension",
     "protocol_validity",
+    "shows_what_came",
     "totality",
 ]
 
@@ -38,6 +40,22 @@ def totality(function: ArrayFunction, array: Sequence[Message]) -> str | None:
         except Exception as error:  # noqa: BLE001 - whatever it raises is the counterexample
             return f"with {len(sent)} messages it raises {type(error).__name__}: {error}"
     return None
+
+
+def shows_what_came(function: ArrayFunction, array: Sequence[Message]) -> str | None:
+    """What came since the model spoke last, and the calls that it answers, end what is sent."""
+    for sent in _growing(array):
+        spoke = max((i for i, m in enumerate(sent) if m.role == "assistant"), default=-1)
+        due = sent[spoke:] if spoke >= 0 and sent[spoke].calls else sent[spoke + 1 :]
+        now = tuple(function(sent))[-len(due) :]
+        if [_outline(m) for m in now] != [_outline(m) for m in due]:
+            return f"with {len(sent)} messages, what came is not at the end of what it sends"
+    return None
+
+
+def _outline(message: Message) -> tuple[str, str, tuple[str, ...]]:
+    """Tell what a shorter form of a message keeps: its role and its calls."""
+    return message.role, message.call, tuple(call.id for call in message.calls)
 
 
 def prefix_extension(function: ArrayFunction, array: Sequence[Message]) -> str | None:
@@ -70,7 +88,8 @@ def inputs_unchanged(function: ArrayFunction, array: Sequence[Message]) -> str |
     """The function leaves its input as it was."""
     for sent in _growing(array):
         image = pickle.dumps(sent)
-        function(sent)
+        with suppress(Exception):  # what raises is for totality to tell
+            function(sent)
         if pickle.dumps(sent) != image:
             return f"with {len(sent)} messages, they are changed in place"
     return None

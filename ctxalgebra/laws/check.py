@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, overload
 
-from ctxalgebra.errors import InvalidArgument, LawViolation
+from ctxalgebra.effects import pending
+from ctxalgebra.errors import CtxError, InvalidArgument, LawViolation
 from ctxalgebra.laws.arrays import ArrayFunction
 from ctxalgebra.laws.evidence import Law, quieted
 from ctxalgebra.laws.laws import ARRAY_LAWS, LAWS, SESSION_LAWS
 from ctxalgebra.laws.stages import totality
+from ctxalgebra.model.entries import Answer
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.parts import Message, assistant, user
 from ctxalgebra.model.session import Session
@@ -126,6 +128,8 @@ which part at 0 from the 1 that were sent before
         raise InvalidArgument(
             "missing-extra", "to generate examples install ctxalgebra[verify]"
         ) from None
+    if type(examples) is not int or examples < 1:
+        raise InvalidArgument("invalid-argument", "examples must be positive", field="examples")
     strategies.search(lambda value: judge(stage, value, chosen), on, examples)
 
 
@@ -134,12 +138,22 @@ def _judge_session(stage: Stage, session: Session, laws: Sequence[Law]) -> None:
         if law.kind not in ("invariant", "preorder") and (found := verdict(law, stage, session)):
             raise LawViolation(law.name, found, session, _attempt(stage, session))
     after = session
+    asked = "totality" in {law.name for law in laws}
     for text in ("go on", "and on"):
         after = _attempt(stage, after)
+        for outcome in ("answered", "failed", "expired") if asked else ():
+            answers = [Answer(p.number, outcome, text) for p in pending(after)]
+            if answers and (found := totality(stage, record(after, *answers))):
+                raise LawViolation("totality", f"with asks {outcome}, {found}", after)
         after = record(quieted(after), user(text))
-        if "totality" in {law.name for law in laws} and (found := totality(stage, after)):
+        if asked and (found := totality(stage, after)):
             raise LawViolation("totality", found, after)
-        after = reply(send(_attempt(stage, after))[0], "completed", assistant("yes"))
+        try:
+            after = reply(send(_attempt(stage, after))[0], "completed", assistant("yes"))
+        except CtxError as error:
+            raise LawViolation(
+                "totality", f"the loop can't go on: {error}", session, after
+            ) from None
     for law in laws:
         if law.kind in ("invariant", "preorder") and (found := verdict(law, after)):
             raise LawViolation(law.name, found, session, after)

@@ -46,9 +46,9 @@ SESSION_LAWS: tuple[Law, ...] = (
 """The laws of a session."""
 
 STAGE_LAWS: tuple[Law, ...] = (
+    law("function", stages.inputs_unchanged),
     law("function", stages.totality),
     law("function", stages.appends),
-    law("function", stages.inputs_unchanged),
     law("function", stages.determinism),
     law("function", stages.branch_isolation),
     law("function", stages.dry_run_foretells),
@@ -61,10 +61,11 @@ LAWS: tuple[Law, ...] = (*SESSION_LAWS, *STAGE_LAWS)
 """The laws of sessions and stages."""
 
 ARRAY_LAWS: tuple[Law, ...] = (
+    law("function", arrays.inputs_unchanged),
     law("function", arrays.totality),
     law("invariant", arrays.protocol_validity),
     law("preorder", arrays.prefix_extension),
-    law("function", arrays.inputs_unchanged),
+    law("invariant", arrays.shows_what_came),
     law("function", arrays.determinism),
 )
 """The laws of a function from message array to message array, on arrays that grow."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from contextlib import suppress
 
 from ctxalgebra.account import dry_run
 from ctxalgebra.errors import CtxError
@@ -15,7 +16,7 @@ from ctxalgebra.model.view import Measure
 from ctxalgebra.project import project, send
 from ctxalgebra.tokens import chars4
 from ctxalgebra.transforms.pipeline import Stage
-from ctxalgebra.transforms.select import pressure
+from ctxalgebra.transforms.select import Evicted, default_notice, pressure
 
 __all__ = [
     "appends",
@@ -72,7 +73,8 @@ def inputs_unchanged(stage: Stage, session: Session) -> str | None:
     """A stage leaves its input as it was."""
     shown, length = project(session), len(session)
     image = pickle.dumps(session)
-    stage(session)
+    with suppress(Exception):  # what raises is for totality to tell
+        stage(session)
     if pickle.dumps(session) != image or len(session) != length:
         return "the journal that was passed in changed"
     if project(session) != shown:
@@ -162,7 +164,7 @@ def fits_budget(
     """Make the goal of a stage that keeps a budget, from the parameters it was given.
 
     Holds when the request fits the limit, or when `pressure` says that nothing can be cut and
-    the gate agrees: no cut in front of the active request would take anything.
+    the gate agrees: no cut in front of the active request would make it smaller.
 
     >>> from functools import partial
     >>> from ctxalgebra import record, select
@@ -178,7 +180,7 @@ def fits_budget(
             return None
         if now.cuttable:
             return f"{now.estimate} tokens are left for {now.limit}, and a cut could take more"
-        if (through := _cuttable(after)) is not None:
+        if (through := _cuttable(after, measure)) is not None:
             return f"{now.estimate} tokens are left for {now.limit}, though {through} can be cut"
         return None
 
@@ -190,16 +192,18 @@ def fits_budget(
     )
 
 
-def _cuttable(session: Session) -> int | None:
-    """Find a message at the end of an earlier turn through which the gate lets a cut go."""
+def _cuttable(session: Session, measure: Measure) -> int | None:
+    """Find the end of an earlier turn through which the gate lets a cut go that is worth it."""
     view = session.view
     array = view.messages()
     for slot in range(view.front + 1, view.end):
         if array[slot].role == "user" and array[slot - 1].role != "user":
             through = view.slots.numbers[slot - 1]
+            notice = user(default_notice(Evicted(through, through, 1)))
             try:
-                record(session, Cut(through, user("notice"), "may it go?", breaks=True))
+                after = record(session, Cut(through, notice, "may it go?", breaks=True))
             except CtxError:
                 continue
-            return through
+            if sum(map(measure, after.view.messages())) < sum(map(measure, array)):
+                return through
     return None
