@@ -489,7 +489,7 @@ def test_entries_in_front_of_their_parents_wait_for_them():
     assert texts(decoded.session) == ["1", "2", "3", "4"]
     assert codes(decoded) == {"late-parent": 5, "orphan-result": 1}
     assert list(labels(decoded.session).values()) == ["here"]
-    marks = [json.loads(n.data) for n in entries(decoded, Note) if n.name == "repair"]
+    marks = [json.loads(n.data) for n in entries(decoded, Note) if n.name == "codec-repair"]
     assert [mark["entry"] for mark in marks] == ["b", "c", "l", "k", "r"]
     assert {mark["code"] for mark in marks} == {"late-parent"}
 
@@ -729,7 +729,7 @@ def test_parallel_results_and_steering_need_no_repair_of_ours():
     )
     assert codes(decoded) == {"out-of-order": 1, "steering": 1}
     assert texts(decoded.session) == ["q", "", "one", "two", "hurry"]
-    assert not [note for note in entries(decoded, Note) if note.name == "repair"]
+    assert not [note for note in entries(decoded, Note) if note.name == "codec-repair"]
 
 
 def test_ids_that_repeat_or_are_missing_are_renamed_in_both_places():
