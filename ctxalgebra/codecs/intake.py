@@ -21,7 +21,7 @@ Every line (or element) of the file stands in exactly one entry, in file order:
   if it has no place in the tree either;
 * a line that gives an entry of another kind is `Note(NAME + "-entry", text)`, and that entry
   follows it;
-* what a repair made, moved or renamed is not in the file at that place: `Note("codec-repair", JSON)`
+* what a repair made, moved or renamed is not in the file at that place: a `codec-repair` note
   stands directly in front of it, and if it has a line, that line is a note in its own place.
 
 So encoding passes over what follows a repair note, and writes the rest as it was.
