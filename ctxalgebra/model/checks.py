@@ -15,7 +15,7 @@ def check_text(value: object, where: str) -> None:
     Raises:
         InvalidArgument: `wrong-type`, `lone-surrogate`; `field` is `where`.
     """
-    if type(value) is not str:
+    if not isinstance(value, str):
         raise InvalidArgument(
             "wrong-type", f"expected a text, got {type(value).__name__}", field=where
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal, final, get_args
+from typing import ClassVar, Literal, cast, final, get_args
 
 from attrs import field, frozen
 
@@ -171,7 +171,7 @@ class Message:
     characters: int = field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        if type(self.role) is not str or self.role not in _ROLES:
+        if not isinstance(cast("object", self.role), str) or self.role not in _ROLES:
             raise InvalidArgument("wrong-role", f"there is no role {self.role!r}", field="role")
         check_type(self.parts, tuple, "parts")
         check_type(self.error, bool, "error")
