@@ -5,6 +5,9 @@ stages look at it and append decisions; the gate refuses what would break the pr
 silently, the provider's prompt cache.
 """
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
+
 from ctxalgebra.account import Account, DryRun, PricedBreak, account, breaks, dry_run
 from ctxalgebra.effects import (
     AsyncEffects,
@@ -64,9 +67,7 @@ from ctxalgebra.model.parts import (
 )
 from ctxalgebra.model.session import Fold, Node, Session, at_leaf, find, fold, log, path, walk
 from ctxalgebra.model.view import Break, View
-from ctxalgebra.profiles import PROFILES, Profile, Violation, profile_for, violations
 from ctxalgebra.project import Request, project, reply, requests, send
-from ctxalgebra.protocol import DEFECTS, Defect, Repair, Repaired, defects, repair
 from ctxalgebra.tokens import Calibration, Measure, calibrate, chars4, estimate
 from ctxalgebra.transforms.pipeline import CacheState, Pipeline, Stage, pipeline
 from ctxalgebra.transforms.prune import default_stub, drop_suffix, exchanges, pays, prune_suffix
@@ -79,6 +80,20 @@ from ctxalgebra.transforms.select import (
     snap_frontier,
 )
 from ctxalgebra.transforms.thinking import strip_thinking
+
+if TYPE_CHECKING:
+    from ctxalgebra.profiles import PROFILES, Profile, Violation, profile_for, violations
+    from ctxalgebra.protocol import DEFECTS, Defect, Repair, Repaired, defects, repair
+else:
+
+    def __getattr__(name: str) -> object:
+        # Imported when asked for: most harnesses record only what is legal already.
+        for module in ("protocol", "profiles"):
+            if name in __all__ and hasattr(found := _import_module(f"ctxalgebra.{module}"), name):
+                globals()[name] = getattr(found, name)
+                return globals()[name]
+        raise AttributeError(f"module 'ctxalgebra' has no attribute {name!r}")
+
 
 __version__ = "0.1.0"
 __all__ = [

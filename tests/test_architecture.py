@@ -121,9 +121,24 @@ def test_the_public_names_are_listed_once_and_exist():
     assert len(set(ctxalgebra.__all__)) == len(ctxalgebra.__all__)
     for name in ctxalgebra.__all__:
         assert getattr(ctxalgebra, name) is not None
-    public = {n for n in vars(ctxalgebra) if not n.startswith("_")}
+    public = {n for n in vars(ctxalgebra) if not n.startswith("_")} - {"TYPE_CHECKING"}
     modules = {n for n in public if type(getattr(ctxalgebra, n)) is type(sys)}
     assert public - modules == set(ctxalgebra.__all__)
+
+
+def test_what_is_imported_late_is_there_and_nothing_else_is():
+    script = (
+        "import sys, ctxalgebra; before = 'ctxalgebra.profiles' in sys.modules; "
+        "ctxalgebra.profile_for; print(before, 'ctxalgebra.profiles' in sys.modules)"
+    )
+    env = {**os.environ, "PYTHONPATH": str(PACKAGE.parent)}
+    run = subprocess.run(
+        [sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True
+    )
+    assert run.stdout == "False True\n"
+    for name in ("nope", "frozen", "_nope"):
+        with pytest.raises(AttributeError, match=name):
+            getattr(ctxalgebra, name)
 
 
 SCRIPT = """
