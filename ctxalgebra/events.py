@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from ctxalgebra.errors import ProtocolViolation
 from ctxalgebra.model.entries import DECISIONS, Label, Reply, Sent
 from ctxalgebra.model.gate import record
-from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Message, tool_result
 from ctxalgebra.model.session import Fold, Node, Session, at_leaf, find, fold
 from ctxalgebra.model.view import HEAD, View
@@ -79,9 +78,9 @@ def labels(session: Session) -> dict[int, str]:
 def travel(session: Session, target: int) -> Session:
     """Go to an entry anywhere in the tree, so that the next request continues from there.
 
-    Lands on the last decision that directly follows the target, since decisions taken there
-    shaped the request that was sent; a `Sent` stands for the state that it sent. The head that
-    holds now is recorded again where it differs, which is a break at the head; in a tool loop that
+    Lands on the last decision that follows the target before the next message or request, since
+    decisions taken there shaped the request that was sent; a `Sent` stands for the state that it
+    sent. The head that holds now is recorded again where it differs, which is a break at the head; in a tool loop that
     must keep its leading thinking (V-A7) the head of the landing stays, until you record another
     behind the next user message. A request that is in flight at the landing is closed as lost.
 
@@ -117,7 +116,7 @@ def _landing(session: Session, node: Node) -> int:
     for child in reversed(later):
         if child.parent is not at:
             continue
-        if isinstance(child.entry, Message | Head | Sent | Reply):
+        if isinstance(child.entry, Message | Sent | Reply):
             break
         at = child
         if type(child.entry) in DECISIONS:

@@ -108,6 +108,8 @@ def test_a_request_that_two_branches_close_counts_once():
         at_leaf(record(session, Reply("failed")), 1), Reply("completed", assistant("x"))
     )
     assert account(failed).completed == 1
+    open_again = at_leaf(record(at_leaf(first, 1), Reply("failed")), 1)
+    assert account(record(open_again, Reply("completed", assistant("OK")))).completed == 1
 
 
 def test_accounts_hold_on_all_branches():

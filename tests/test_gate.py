@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import attrs
 import pytest
+from attrs import evolve
 
 from ctxalgebra import (
     RULES,
@@ -168,6 +169,11 @@ REFUSED = [
         "signed-call",
         (assistant(ToolCall("c1", "r", "{}", signature="s")),),
         Replace(0, assistant(ToolCall("c1", "r", '{"a":1}', signature="s")), "w"),
+    ),
+    (
+        "signed-call",
+        OPEN,
+        Replace(1, assistant(evolve(CALL, signature="s"), ToolCall("c2", "read")), "w"),
     ),
     ("empty-replacement", TURNS, Replace(0, user(""), "w")),
     ("no-change", TURNS, Replace(0, user("a"), "w")),

@@ -463,6 +463,26 @@ def test_travel_lands_behind_the_decisions_and_gives_the_request_back():
     assert travel(session, 14).leaf is session.leaf
 
 
+def test_travel_lands_behind_decisions_that_follow_a_change_of_head():
+    session = record(loop(3), user("u3"), Head(system="new"), Cut(5, NOTICE, "w", breaks=True))
+    session, sent = send(session)
+    session = record(reply(session, "completed", assistant("a3")), user("u4"))
+    again, request = send(travel(session, 9))
+    assert request == sent
+    assert len(again) == len(session) + 1
+
+
+def test_a_rewrite_keeps_what_was_not_sent_free():
+    session = record(loop(2), user("x"), Replace(0, user("U"), "w", breaks=True))
+    assert session.view.fixed == 3
+    session = record(loop(2), user("x"))
+    session, _ = send(session)
+    session = record(reply(session, "completed", assistant("a")), user("y"))
+    session = record(session, Replace(0, user("U"), "w", breaks=True))
+    assert session.view.fixed == 5
+    assert texts(record(session, Replace(8, assistant("A"), "not sent yet")))[5] == "A"
+
+
 def test_travel_passes_over_what_another_branch_recorded():
     session = record(loop(1), user("left"))
     session = record(travel(session, 2), user("right"))

@@ -119,12 +119,18 @@ def test_the_notice_names_what_leaves_and_not_what_stays():
 
 
 def test_a_kept_request_is_kept_again_while_it_is_active():
+    told = []
     session = select(rounds(20), budget=1500, target=500)
     for n in range(20, 40):
         session, _ = send(session)
         session = reply(session, "completed", assistant(ToolCall(f"c{n}", "read")))
         session = record(session, tool_result(f"c{n}", of(100)))
-        session = select(session, budget=1500, target=500)
+        before = session
+        notice = lambda e: told.append(e) or "cut"  # noqa: E731
+        session = select(session, budget=1500, target=500, notice=notice)
+        if session is not before:
+            gone = before.view.end - session.view.end
+            assert told[-1].count == gone, "the notice and the request stay"
     assert [c.keep for c in decisions(session, Cut)] == [(0,)] * 2
     assert project(session).messages[1] == user("do it")
 
