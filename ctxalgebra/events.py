@@ -80,9 +80,10 @@ def travel(session: Session, target: int) -> Session:
 
     Lands on the last decision that follows the target before the next message or request, since
     decisions taken there shaped the request that was sent; a `Sent` stands for the state that it
-    sent. The head that holds now is recorded again where it differs, which is a break at the head; in a tool loop that
-    must keep its leading thinking (V-A7) the head of the landing stays, until you record another
-    behind the next user message. A request that is in flight at the landing is closed as lost.
+    sent. The head that holds now is recorded again where it differs, which is a break at the head;
+    in a tool loop that must keep its leading thinking (V-A7) the head of the landing stays, until
+    you record another behind the next user message. A request that is in flight at the landing is
+    closed as lost.
 
     Raises:
         ProtocolViolation: `unknown-entry`.
