@@ -1,6 +1,6 @@
 """Measures of messages in tokens, and their calibration by what the provider reported.
 
-All numbers are integers; every division rounds up.
+All numbers are integers; estimates round up, limits and targets down.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from functools import lru_cache
 from attrs import frozen
 
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.model.entries import Reply
-from ctxalgebra.model.head import Head, Route
+from ctxalgebra.model.entries import Reply, UsageReport
+from ctxalgebra.model.head import Head, Route, Usage
 from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Fold, Node, Session, fold
 from ctxalgebra.model.view import Measure, View
@@ -77,17 +77,23 @@ _Fitted = tuple[Route, Calibration]
 def _calibration(measure: Measure) -> Fold[_Fitted | None]:
     def step(known: _Fitted | None, node: Node, view: View) -> _Fitted | None:
         entry, sent = node.entry, view.sent
-        if sent is None or not isinstance(entry, Reply) or entry.outcome != "completed":
-            return known
-        if entry.usage is None or not entry.usage.input:
+        usage: Usage | None = None
+        match entry:
+            case UsageReport(sent=number):
+                usage = entry.usage if sent is not None and number == sent.number else None
+            case Reply(outcome="completed"):
+                usage = entry.usage
+            case _:  # a reply that did not complete
+                pass
+        if sent is None or usage is None or not usage.input:
             return known
         head = measure(sent.head)
         messages = sent.slots.total(measure, sent.end)
         before = known[1] if known is not None and known[0] == sent.head.route else None
-        return sent.head.route, _fit(before, head, messages, entry.usage.input)
+        return sent.head.route, _fit(before, head, messages, usage.input)
 
     nothing: _Fitted | None = None
-    return Fold("calibration", nothing, step, reads=(Reply,))
+    return Fold("calibration", nothing, step, reads=(Reply, UsageReport))
 
 
 def _fit(known: Calibration | None, head: int, messages: int, reported: int) -> Calibration:
@@ -108,8 +114,9 @@ def _fit(known: Calibration | None, head: int, messages: int, reported: int) -> 
 def calibrate(session: Session, *, measure: Measure = chars4) -> Calibration:
     """Fit the measure to the usage that providers reported on this path (a query; records nothing).
 
-    Reads: completed replies with usage. Without any, the calibration is neutral. The first report
-    of another route starts anew; until it comes, what fitted the earlier route stands in.
+    Reads: completed replies with usage, and late reports for the latest request. Without any, the
+    calibration is neutral. The first report of another route starts anew; until it comes, what
+    fitted the earlier route stands in.
 
     >>> from ctxalgebra import *
     >>> session = record(Session(), Head(system="s" * 400), user("x" * 8000))

@@ -163,6 +163,18 @@ REFUSED = [
         OPEN,
         Replace(1, assistant(ToolCall("c1", "read", "[" * 9999), ToolCall("c2", "read")), "w"),
     ),
+    *(
+        ("changed-type", (assistant(ToolCall("c1", "r")),), Replace(0, assistant(call), "w"))
+        for call in (
+            ToolCall("c1", "r", '{"a":NaN}'),
+            ToolCall("c1", "r", '{"a":"\\ud800"}'),
+        )
+    ),
+    (
+        "changed-type",
+        (assistant(ToolCall("c1", "r", "{")),),
+        Replace(0, assistant(ToolCall("c1", "r", "[")), "w"),
+    ),
     ("changed-opaque", (assistant(Opaque("x", "{}"), "a"),), Replace(0, assistant("a"), "w")),
     ("changed-opaque", (assistant(Thinking("x"), "a"),), Replace(0, assistant("b"), "w")),
     (

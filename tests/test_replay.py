@@ -481,7 +481,7 @@ def test_plans_cap_budget_and_target_at_the_window():
     assert capped.settle.stages[1].keywords["target"] == 50
     for more, same in [
         ({"budget": 100, "target": 500}, {"budget": 100, "target": 100}),
-        ({"budget": 100, "window": 200}, {"budget": 100, "target": 63}),
+        ({"budget": 100, "window": 200}, {"budget": 100, "target": 62}),
         ({"budget": 8, "target": 1, "window": 1}, {"budget": 1, "target": 1}),
     ]:
         assert limits(plan("paging", **more)) == limits(plan("paging", **same))

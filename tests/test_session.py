@@ -201,6 +201,9 @@ def test_a_stated_head_binds_thinking_and_no_head_binds_none():
     assert thoughts(record(Session(), Head(), *thinking, Head(system="t"))) == []
     unstated = record(Session(), *thinking)
     assert thoughts(record(unstated, unstated.head, Head(system="t"))) == []
+    back = record(Session(), Head(system="s"), Session().head, thinking[1], Head(system="t"))
+    again = pickle.loads(pickle.dumps(back))
+    assert thoughts(back) == thoughts(again) == []
 
 
 def test_a_change_of_head_names_what_changed():
@@ -489,6 +492,14 @@ def test_travel_passes_over_what_another_branch_recorded():
     session = travel(session, 3)
     assert texts(session)[-1] == "left"
     assert travel(session, 2).leaf.number == 2
+
+
+def test_travel_stays_on_the_branch_of_its_target():
+    session = record(Session(), user("a"), assistant("b"))
+    other = record(at_leaf(session, 0), Replace(0, user("A"), "x"))
+    assert texts(travel(other, 1)) == ["a", "b"]
+    labelled = label(session, 1, "here")
+    assert travel(labelled, 1).leaf.number == 1
 
 
 def test_travel_closes_a_request_in_flight_and_keeps_the_head():

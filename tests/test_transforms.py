@@ -28,6 +28,7 @@ from ctxalgebra import (
     Thinking,
     ToolCall,
     Usage,
+    UsageReport,
     account,
     assistant,
     breaks,
@@ -446,6 +447,14 @@ def test_calibration_follows_the_reports_and_the_head_never_rises():
     fit = calibrate(session)
     assert fit.overhead < 0
     assert fit.estimate(100, fit.denominator) == 1000
+
+
+def test_a_late_report_for_the_latest_request_calibrates():
+    session = turn(Session(), user(of(100)), "y")
+    late = record(session, UsageReport(1, Usage(input=500)))
+    assert calibrate(late) == calibrate(turn(Session(), user(of(100)), "y", usage=Usage(input=500)))
+    later = turn(session, user("z"), "y")
+    assert calibrate(record(later, UsageReport(1, Usage(input=500)))) == Calibration()
 
 
 def test_an_estimate_is_never_less_than_what_the_messages_say():

@@ -296,9 +296,14 @@ def _same_calls(session: Session, decision: Replace) -> bool:
     return [(c.id, c.name) for c in old] != [(c.id, c.name) for c in new]
 
 
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
 def _json_type(text: str) -> type[Any] | None:
     try:
-        value: object = json.loads(text)
+        value: object = json.loads(text, parse_constant=_refuse)
+        json.dumps(value, ensure_ascii=False).encode()  # refuses escaped lone surrogates
     except (ValueError, RecursionError):
         return None
     return type(value)

@@ -417,9 +417,11 @@ def _strip(view: View, number: int, strip: Strip) -> View:
 
 
 def _head(view: View, number: int, head: Head) -> View:
+    if head is EMPTY_VIEW.head:
+        head = Head()  # stated now, which is told by identity
     if head == view.head or not view.states_head():
         # Nothing changes, or the head is stated at last: what was recorded before it stands.
-        return view._replace(head=Head() if head is EMPTY_VIEW.head else head)
+        return view._replace(head=head)
     old, new = view.head, head
     names = [n for n in ("provider", "model", "parameters", "binding")
              if getattr(old.route, n) != getattr(new.route, n)]  # fmt: skip

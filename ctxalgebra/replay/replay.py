@@ -88,7 +88,7 @@ def plan(
     """
     check_positive(budget=budget)
     check_positive(optional=True, target=target, window=window)
-    aim = ceil_div(budget * 5, 8) if target is None else target
+    aim = max(1, budget * 5 // 8) if target is None else target
     if window is not None and window < budget:
         budget, aim = window, max(1, aim * window // budget)
     aim = min(aim, budget)
