@@ -15,10 +15,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: without the program's name; those of the process by default.
 
     Returns:
-        0, or 2 for bad input, which gets one line on stderr.
+        0; 2 for bad input and 1 for an output that takes nothing, each with one line on stderr;
+        130 when interrupted.
     """
     try:
-        from ctxalgebra.replay.command import run
+        from ctxalgebra import __version__
+        from ctxalgebra.replay.command import replay
+        from ctxalgebra.terminal import run
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("click", "rich"):
             raise
@@ -26,4 +29,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "The command line needs click and rich: pip install 'ctxalgebra[cli]'", file=sys.stderr
         )
         return 2
-    return run(arguments)
+    return run((replay,), __version__, arguments)

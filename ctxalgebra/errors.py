@@ -71,6 +71,7 @@ CODES: dict[str, str] = {
     "too-deep": "a JSON value is nested deeper than the limit",
     "unknown-parent": "an entry's parent is not in the file",
     "unreadable": "the file can't be read",
+    "unwritable": "the output can't be written",
     # laws
     "law-broken": "a law does not hold",
 }

@@ -17,6 +17,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 LAYERS = [
     {"errors"},
+    {"terminal"},
     {"model.checks"},
     {"model.parts"},
     {"model.head"},
@@ -105,8 +106,9 @@ def test_extras_are_imported_only_where_they_are_used(path):
         root = imported.split(".")[0]
         if root in EXTRAS:
             assert name.split(".")[0] == EXTRAS[root] or root in {"click", "rich"}, name
-            lazy = name in {"laws.strategies", "laws.hypothesis_plugin"} or "cli" in name
-            assert not at_top or lazy or name.startswith("replay."), f"{name} imports {imported}"
+            lazy = name in {"laws.strategies", "laws.hypothesis_plugin", "terminal"}
+            lazy = lazy or name.endswith(".command")
+            assert not at_top or lazy, f"{name} imports {imported}"
         elif root not in sys.stdlib_module_names:
             assert root in THIRD_PARTY | {"ctxalgebra"}, f"{name} imports {imported}"
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
+import re
 import runpy
 import subprocess
 import sys
@@ -13,7 +16,9 @@ import pytest
 
 import ctxalgebra
 from ctxalgebra.cli import main
-from ctxalgebra.replay import command
+from ctxalgebra.codecs import CODECS
+from ctxalgebra.replay import CACHES, command
+from ctxalgebra.terminal import aligned
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLE = ROOT / "docs" / "example-session.jsonl"
@@ -96,6 +101,7 @@ def python(*arguments, **environment):
 def test_the_example_session_is_replayed_for_people(capsys):
     code, out, err = call(capsys, "replay", EXAMPLE, "--budget", 12_000)
     assert (code, err) == (0, "")
+    assert "\ncost:" in out or " cost: " in out  # the legend
     first, *table, last = out.splitlines()
     assert first.startswith(f"{EXAMPLE}: pi, ")
     assert "budget 12,000 tokens" in first
@@ -118,7 +124,7 @@ def test_the_example_session_is_replayed_for_programs(capsys):
     found = json.loads(out)
     assert (found["file"], found["format"]) == (str(EXAMPLE), "pi")
     assert found["messages"] > 100
-    assert set(found) == {"file", "format", "messages", "repairs", "budget", "runs"}
+    assert set(found) == {"file", "format", "messages", "repairs", "runs"}
     none, sliding, paging = found["runs"]
     assert [run["pipeline"] for run in found["runs"]] == ["none", "sliding", "paging"]
     assert set(none) == {
@@ -141,7 +147,6 @@ def test_options_choose_what_is_compared(capsys, tmp_path):
     )  # fmt: skip
     found = json.loads(out)
     assert [run["pipeline"] for run in found["runs"]] == ["paging", "sliding"]
-    assert found["budget"] == 600
     assert all(run["max_request_tokens"] <= 600 for run in found["runs"])
     assert all(isinstance(run["cost_vs_none"], float) for run in found["runs"])
     _, out, _ = call(capsys, "replay", file, "--pipeline", "sliding")
@@ -203,7 +208,7 @@ def test_names_are_printed_as_given_and_cannot_steer_the_terminal(capsys, tmp_pa
     write_session(hostile, 2)
     code, out, _ = call(capsys, "replay", hostile)
     assert code == 0
-    assert "[bold red]a[b]\\x1b[31m\\x202e.jsonl" in out
+    assert "[bold red]a[b]\\x1b[31m\\u202e.jsonl" in out
     code, out, _ = call(capsys, "replay", hostile, "--json")
     assert json.loads(out)["file"] == str(hostile)
     assert out.isascii()
@@ -233,8 +238,6 @@ def test_the_module_and_the_version(monkeypatch, capsys):
     assert capsys.readouterr().out == done.stdout
     # Imported it does nothing.
     runpy.run_module("ctxalgebra.__main__")
-    assert main([]) == 2
-    assert "replay" in capsys.readouterr().err
     done = python("-m", "ctxalgebra", "replay", "--help")
     assert done.returncode == 0
     assert "half of the largest" in " ".join(done.stdout.split())
@@ -255,6 +258,7 @@ def test_what_else_is_missing_is_not_hidden(monkeypatch, capsys):
         main(["--version"])
     monkeypatch.setitem(sys.modules, "ctxalgebra.codecs", sys.modules[command.load.__module__])
     monkeypatch.delitem(sys.modules, "ctxalgebra.codecs")
+    monkeypatch.delitem(sys.modules, "ctxalgebra.terminal")
     monkeypatch.setitem(sys.modules, "rich", None)
     for name in [n for n in sys.modules if n.startswith("rich.")]:
         monkeypatch.delitem(sys.modules, name)
@@ -272,7 +276,7 @@ def test_an_interrupt_ends_it_quietly(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    ("rounds", "terminal", "shown"), [(10, "1", 0), (600, "1", 1), (600, "", 0)]
+    ("rounds", "terminal", "shown"), [(10, "1", 0), (300, "1", 1), (300, "", 0)]
 )
 def test_a_long_file_shows_progress_on_a_terminal_only(
     tmp_path, monkeypatch, capsys, rounds, terminal, shown
@@ -284,4 +288,96 @@ def test_a_long_file_shows_progress_on_a_terminal_only(
     assert code == 0
     assert len(json.loads(out)["runs"]) == 3
     assert ("Replaying" in err) == bool(shown)
+    assert ("100%" in err) == bool(shown)
     assert bool(err) == bool(shown)
+
+
+def test_without_arguments_the_help_is_shown(capsys):
+    code, out, err = call(capsys)
+    assert (code, out) == (2, "")
+    assert err.startswith("Usage: ctxalgebra ")
+    assert "\n  replay " in err
+
+
+@pytest.mark.parametrize(
+    ("option", "known"),
+    [
+        ("--pipeline", ("none", "sliding", "paging")),
+        ("--format", ("auto", *CODECS)),
+        ("--cache", tuple(CACHES)),
+    ],
+)
+def test_unknown_names_are_told_what_there_is(capsys, option, known):
+    code, _, err = call(capsys, "replay", EXAMPLE, option, "nonsense")
+    assert code == 2
+    assert all(f"'{name}'" in err for name in known)
+
+
+@pytest.mark.parametrize("columns", [10, 40, 60, 80])
+def test_a_narrow_terminal_gets_a_block_for_each_pipeline(monkeypatch, capsys, columns):
+    _, wide, _ = call(capsys, "replay", EXAMPLE)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    _, out, _ = call(capsys, "replay", EXAMPLE)
+    numbers = re.findall(r"^paging +(.*)$", wide, re.MULTILINE)[0].split()
+    lines = out.splitlines()
+    at = lines.index("paging")
+    assert [line.split()[1] for line in lines[at + 1 : at + 11]] == numbers
+    assert all(line.startswith("  ") for line in lines[at + 1 : at + 11])
+    if columns > 20:
+        prose = (lines[0], lines[-1])  # wrapped by the terminal
+        assert all(len(line) <= columns for line in lines if line not in prose)
+
+
+def test_wide_numbers_and_characters_are_aligned(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    aligned(["name", "text", "n"], [["a", "語\x1b", "1"], ["bb", "x", "1,000,000"]], left=["text"])
+    assert capsys.readouterr().out.splitlines() == [
+        "name  text            n",
+        "----  ------  ---------",
+        "a     語\\x1b          1",
+        "bb    x       1,000,000",
+    ]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+@pytest.mark.parametrize("arguments", [[], ["--json"], ["--help"]])
+def test_an_output_that_takes_nothing_gets_one_line(arguments):
+    for target, said in [("/dev/full", "No space left on device"), ("&-", "closed")]:
+        words = [sys.executable, "-m", "ctxalgebra", "replay", str(EXAMPLE), *arguments]
+        done = subprocess.run(
+            ["sh", "-c", f'"$@" >{target}', "sh", *words],
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDEVMODE": "1"},
+            capture_output=True, text=True, check=False, timeout=60,
+        )  # fmt: skip
+        assert done.returncode == 1
+        assert done.stderr.startswith("error: unwritable: ")
+        assert said in done.stderr
+        assert done.stderr.count("\n") == 1
+
+
+class Full(io.StringIO):
+    """Takes nothing, as a full disk."""
+
+    def write(self, text):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_output_is_closed_and_a_full_stderr_too(monkeypatch, capsys):
+    out, err = Full(), Full()
+    monkeypatch.setattr(sys, "stdout", out)
+    assert main(["replay", str(EXAMPLE)]) == 1
+    assert out.closed
+    assert "unwritable: No space left" in capsys.readouterr().err
+    monkeypatch.setattr(sys, "stderr", err)
+    monkeypatch.setattr(sys, "stdout", None)
+    assert main(["replay", str(EXAMPLE)]) == 1
+    assert err.closed
+
+
+def test_a_reader_that_goes_away_is_no_error(tmp_path):
+    done = subprocess.run(
+        ["sh", "-c", '"$@" | true', "sh", sys.executable, "-m", "ctxalgebra", "replay", EXAMPLE],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")

@@ -523,11 +523,14 @@ def test_each_pipeline_is_compared_once_and_always_with_sending_everything():
     recorded = agent(30)
     ticks = []
     found = compare(
-        recorded, pipelines=("paging", "paging"), budget=1_500, tick=lambda: ticks.append(1)
+        recorded,
+        pipelines=("paging", "paging"),
+        budget=1_500,
+        tick=lambda *told: ticks.append(told),
     )
     assert [run.pipeline for run in found.runs] == ["paging"]
     assert found.everything == replay(recorded, plan("none", budget=1_500))
-    assert len(ticks) == 60
+    assert ticks == [(done, 60) for done in range(1, 61)]
     (row,) = rows(found)
     assert row["cost_vs_none"] == round(found.runs[0].cost / found.everything.cost, 4)
     assert row["cached_tokens"] + row["uncached_tokens"] == row["input_tokens"]

@@ -1,57 +1,54 @@
-"""The command `replay`: a file in, a table and a sentence out, or one JSON object.
-
-What comes from a file or from the arguments is printed as plain text: rich reads no markup in it,
-and what is not printable is escaped.
-"""
+"""The command `replay`: a file in, a table and a sentence out, or one JSON object."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import click
 from attrs import asdict
-from rich import box
 from rich.console import Console
 from rich.progress import Progress
-from rich.table import Table
-from rich.text import Text
 
-import ctxalgebra
-from ctxalgebra.codecs import Decoded, load
-from ctxalgebra.errors import CtxError
+from ctxalgebra.codecs import CODECS, Decoded, load
 from ctxalgebra.model.entries import Reply
 from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Session, path
 from ctxalgebra.replay.cache import CACHES
 from ctxalgebra.replay.replay import PIPELINES
 from ctxalgebra.replay.report import Comparison, compare, rows, verdict
+from ctxalgebra.terminal import aligned, say, told
 
-__all__ = ["run"]
+__all__ = ["replay"]
 
-LONG = 1_000
+LONG = 500
 """From how many messages on a progress bar is shown."""
 
-WIDTH = 100
-"""How wide tables are where no terminal says it, in columns."""
+_Row = dict[str, Any]
 
-TOKENS = ("requests", "mean", "largest", "cached", "cost", "ratio")
-FAULTS = ("over", "invalid", "silent", "declared")
-"""The columns of the table."""
+COLUMNS: tuple[tuple[str, Callable[[_Row], str]], ...] = (
+    ("pipeline", lambda row: row["pipeline"]),
+    ("requests", lambda row: f"{row['requests']:,}"),
+    ("mean", lambda row: f"{row['mean_request_tokens']:,}"),
+    ("largest", lambda row: f"{row['max_request_tokens']:,}"),
+    ("cached", lambda row: f"{row['cached_tokens'] / max(row['input_tokens'], 1):.1%}"),
+    ("cost", lambda row: f"{row['cost']:,}"),
+    ("ratio", lambda row: "" if row["cost_vs_none"] is None else f"{row['cost_vs_none']:.2f}"),
+    ("over", lambda row: f"{row['over_budget']:,}"),
+    ("invalid", lambda row: f"{row['invalid_requests']:,}"),
+    ("silent", lambda row: f"{row['silent_breaks']:,}"),
+    ("declared", lambda row: f"{len(row['breaks']):,}"),
+)
+"""The columns of the table: a name, and a cell of a row of `report.rows`."""
 
-
-def printable(text: str) -> str:
-    r"""Escape what a terminal would obey or could not show.
-
-    >>> printable("a\x1b[31mb")
-    'a\\x1b[31mb'
-    """
-    encoding = sys.stdout.encoding or "utf-8"
-    shown = text.encode(encoding, "backslashreplace").decode(encoding)
-    return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in shown)
+LEGEND = """
+mean, largest: tokens of a request. cached: the share of all input that an earlier request began
+with. cost: in input tokens at their full price; ratio: to sending everything. over: requests over
+the budget; invalid: requests that the provider would refuse. silent, declared: breaks, that is
+requests that don't extend the one before them, without and with an entry that says why.
+"""
 
 
 def messages(session: Session) -> int:
@@ -62,15 +59,16 @@ def messages(session: Session) -> int:
     )
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(ctxalgebra.__version__, prog_name="ctxalgebra")
-def commands() -> None:
-    """What an LLM agent sends to its model, as a projection of a journal."""
-
-
-@commands.command()
+@click.command()
 @click.argument("file")
-@click.option("--format", "form", default="auto", show_default=True, help="Format of FILE.")
+@click.option(
+    "--format",
+    "form",
+    default="auto",
+    show_default=True,
+    type=click.Choice(("auto", *CODECS)),
+    help="Format of FILE.",
+)
 @click.option(
     "--budget",
     type=int,
@@ -127,7 +125,7 @@ def replay(
             target=target,
             window=window,
             cache=cache,
-            tick=lambda: progress.advance(task),
+            tick=lambda done, all_: progress.update(task, completed=done, total=all_),
         )
     if as_json:
         click.echo(json.dumps(_object(file, decoded, total, comparison)))
@@ -141,59 +139,21 @@ def _object(file: str, decoded: Decoded, total: int, comparison: Comparison) -> 
         "format": decoded.format,
         "messages": total,
         "repairs": [asdict(repair) for repair in decoded.repairs],
-        "budget": comparison.budget,
         "runs": rows(comparison),
     }
 
 
 def _show(file: str, decoded: Decoded, total: int, comparison: Comparison) -> None:
-    console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDTH)
     said = f"{file}: {decoded.format}, {total} messages, budget {comparison.budget:,} tokens"
     codes = Counter(repair.code for repair in decoded.repairs)
     if codes:
         kinds = ", ".join(f"{code} {count}" for code, count in sorted(codes.items()))
         said += f"; {sum(codes.values())} repairs: {kinds}"
-    console.print(Text(printable(said)), soft_wrap=True)
-    table = Table(box=box.SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
-    table.add_column("pipeline", overflow="fold")
-    for name in (*TOKENS, *FAULTS):
-        table.add_column(name, justify="right", overflow="fold")
-    for row in rows(comparison):
-        cached = row["cached_tokens"] / row["input_tokens"] if row["input_tokens"] else 0
-        ratio = row["cost_vs_none"]
-        table.add_row(
-            row["pipeline"],
-            f"{row['requests']:,}",
-            f"{row['mean_request_tokens']:,}",
-            f"{row['max_request_tokens']:,}",
-            f"{cached:.1%}",
-            f"{row['cost']:,}",
-            "" if ratio is None else f"{ratio:.2f}",
-            f"{row['over_budget']:,}",
-            f"{row['invalid_requests']:,}",
-            f"{row['silent_breaks']:,}",
-            f"{len(row['breaks']):,}",
-        )
-    console.print(table)
-    console.print(Text(verdict(comparison)), soft_wrap=True)
-
-
-def run(arguments: Sequence[str] | None = None) -> int:
-    """Run the commands; bad input gives one line on stderr and the exit code 2."""
-    try:
-        code = commands.main(arguments, prog_name="ctxalgebra", standalone_mode=False)
-    except click.ClickException as error:
-        place = error.ctx.command_path if isinstance(error, click.UsageError) and error.ctx else ""
-        return _fail(
-            f"invalid-argument: {error.format_message()}" + f" (see {place} --help)" * bool(place)
-        )
-    except CtxError as error:
-        return _fail(str(error))
-    except click.Abort:
-        return 130
-    return code if isinstance(code, int) else 0
-
-
-def _fail(text: str) -> int:
-    click.echo(f"error: {printable(text)}", err=True)
-    return 2
+    say(said)
+    say()
+    table = [[cell(row) for _, cell in COLUMNS] for row in rows(comparison)]
+    aligned([name for name, _ in COLUMNS], table)
+    say()
+    told(LEGEND)
+    say()
+    say(verdict(comparison))

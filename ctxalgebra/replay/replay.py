@@ -33,7 +33,17 @@ from ctxalgebra.transforms.pipeline import Pipeline, Stage, pipeline
 from ctxalgebra.transforms.prune import prune_suffix
 from ctxalgebra.transforms.select import select
 
-__all__ = ["PIPELINES", "Declared", "Plan", "Run", "plan", "replay", "resend", "slide"]
+__all__ = [
+    "PIPELINES",
+    "Declared",
+    "Plan",
+    "Run",
+    "plan",
+    "recorded_requests",
+    "replay",
+    "resend",
+    "slide",
+]
 
 PIPELINES = ("none", "sliding", "paging")
 """The pipelines that can be compared, by name."""
@@ -155,6 +165,16 @@ def _events(recorded: Session) -> Iterator[Message | Head | Sent | Reply]:
             yield Reply("completed", entry)
         elif isinstance(entry, Message | Head | Sent | Reply):
             yield entry
+
+
+def recorded_requests(recorded: Session) -> int:
+    """Count the requests that replaying a session sends, or tries to.
+
+    >>> from ctxalgebra import Session, assistant, record, user
+    >>> recorded_requests(record(Session(), user("a"), assistant("b")))
+    1
+    """
+    return sum(isinstance(entry, Sent) for entry in _events(recorded))
 
 
 def resend(recorded: Session, settle: Stage) -> Iterator[Session]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,7 +12,7 @@ from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.session import Session
 from ctxalgebra.model.view import Measure
 from ctxalgebra.replay.cache import CACHES
-from ctxalgebra.replay.replay import PIPELINES, Run, plan, replay, resend
+from ctxalgebra.replay.replay import PIPELINES, Run, plan, recorded_requests, replay, resend
 from ctxalgebra.tokens import ceil_div, chars4, check_positive
 from ctxalgebra.transforms.pipeline import pipeline
 
@@ -76,7 +77,7 @@ def compare(
     window: int | None = None,
     cache: str = "ideal",
     measure: Measure = chars4,
-    tick: Callable[[], object] = lambda: None,
+    tick: Callable[[int, int], object] = lambda _done, _all: None,
 ) -> Comparison:
     """Replay a recorded session under several pipelines.
 
@@ -87,7 +88,8 @@ def compare(
         target, window: see `plan`.
         cache: one of `CACHES`.
         measure: tokens of a message or head.
-        tick: called after each request of each pipeline.
+        tick: called after each request of each pipeline with how many were sent, and how many there
+            will be at most.
 
     Raises:
         InvalidArgument: `invalid-argument`, an unknown name, or no positive integer.
@@ -109,9 +111,17 @@ def compare(
         budget = default_budget(recorded, target=target, measure=measure)
     runs: dict[str, Run] = {}
     limit = budget
-    for name in dict.fromkeys([*pipelines, "none"]):
+    names = tuple(dict.fromkeys([*pipelines, "none"]))
+    done, total = itertools.count(1), len(names) * recorded_requests(recorded)
+    for name in names:
         chosen = plan(name, budget=budget, target=target, window=window, measure=measure)
-        runs[name] = replay(recorded, chosen, cache=CACHES[cache](), measure=measure, tick=tick)
+        runs[name] = replay(
+            recorded,
+            chosen,
+            cache=CACHES[cache](),
+            measure=measure,
+            tick=lambda: tick(next(done), total),
+        )
         limit = chosen.budget
     wanted = tuple(runs[name] for name in dict.fromkeys(pipelines))
     return Comparison(limit, cache, wanted, runs["none"])
