@@ -7,6 +7,7 @@ import pytest
 from attrs import evolve
 
 from ctxalgebra import (
+    PROFILES,
     RULES,
     Answer,
     Ask,
@@ -37,6 +38,7 @@ from ctxalgebra import (
     assistant,
     find,
     pipeline,
+    project,
     prune_suffix,
     record,
     select,
@@ -44,6 +46,7 @@ from ctxalgebra import (
     system,
     tool_result,
     user,
+    violations,
 )
 
 CALL = ToolCall("c1", "read", '{"path":"a"}')
@@ -398,3 +401,27 @@ def test_values_are_checked_when_they_are_made(make, code):
     with pytest.raises(InvalidArgument) as caught:
         make()
     assert caught.value.code == code
+
+
+def test_blank_text_beside_other_parts_is_not_shown():
+    call = ToolCall("c1", "read")
+    session = record(
+        Session(),
+        user((Text("a"), Text("\n"))),
+        assistant(" ", Thinking("t"), "", call),
+        tool_result("c1", (Text(""), Image("data", "image/png"))),
+    )
+    shown = project(session).messages
+    assert [m.parts for m in shown] == [
+        (Text("a"),),
+        (Thinking("t"), call),
+        (Text(""), Image("data", "image/png")),
+    ]
+    assert not violations(shown, PROFILES["anthropic"])
+    # What is said of parts that are not shown is no change, and none is let in later.
+    with pytest.raises(IllegalDecision, match="no-change"):
+        record(session, Replace(0, user((Text("a"), Text("  "))), "again"))
+    cut = record(session, Cut(0, user((Text("cut"), Text(" "))), "old"))
+    assert project(cut).messages[0] == user("cut")
+    edited = record(session, Replace(2, tool_result("c1", (Text(" "), Text("x"))), "shorter"))
+    assert project(edited).messages[2].parts == (Text(" "), Text("x"))

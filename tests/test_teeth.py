@@ -380,6 +380,12 @@ CODE = (
     ("view", "a steering message between results", "protocol-validity",
      step(Message, steering_between_results)),
     ("view", "white space shown", "protocol-validity", step(Message, white_space_shown)),
+    (
+        "view",
+        "white space shown beside calls",
+        "provider-validity",
+        put(view, "hide_blanks", lambda message: message),
+    ),
     ("view", "a failed reply read as read", "no-unread-drop", step(Reply, read_when_failed)),
     ("view", "a failed reply shown", "conservation", step(Reply, shown_when_failed)),
     ("view", "a message lost that waited for the reply", "conservation",

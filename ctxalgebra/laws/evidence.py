@@ -35,6 +35,7 @@ __all__ = [
     "defect",
     "each_branch",
     "items",
+    "legible",
     "made",
     "may_rewrite",
     "messages",
@@ -248,13 +249,21 @@ def said(entry: Entry) -> Message | None:
     return entry.message if type(entry) is Reply else None
 
 
+def legible(message: Message) -> Message:
+    """Take off the texts of white space beside content, which providers refuse (V-A6)."""
+    if message.role == "tool" or not says_something(message.parts):
+        return message
+    kept = tuple(part for part in message.parts if says_something((part,)))
+    return evolve(message, parts=kept)
+
+
 def messages(session: Session) -> dict[int, Message]:
-    """Map numbers to the messages of the path, as they were recorded, notices included."""
+    """Map numbers to the messages of the path, notices included, in their legible form."""
     found: dict[int, Message] = {}
     for node in path(session):
         message = node.entry.notice if type(node.entry) is Cut else said(node.entry)
         if message is not None:
-            found[node.number] = message
+            found[node.number] = legible(message)
     return found
 
 

@@ -83,6 +83,8 @@ SPOKEN: tuple[Message, ...] = (
     assistant(SIGNED, C2),
     assistant(T1),
     assistant(),
+    assistant("", C1),
+    assistant(T1, "ok", " ", C2),
     assistant(C1, ToolCall("c1", "write")),
     assistant(ToolCall("", "read")),
 )
@@ -402,7 +404,7 @@ def _new_parts(message: Message, kind: int, place: int) -> tuple[Part, ...]:
         case 3:
             return (*before, *after)
         case 4:
-            return (*before, Text("more"), *old[index:])
+            return (*before, Text("more" if place % 3 else " "), *old[index:])
         case 5:
             return tuple(reversed(old))
         case 6:

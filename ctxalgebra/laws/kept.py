@@ -18,6 +18,7 @@ from ctxalgebra.laws.evidence import (
     branches,
     each_branch,
     items,
+    legible,
     made,
     may_rewrite,
     messages,
@@ -336,11 +337,11 @@ def _expected(number: int, entry: Entry, old: Items) -> Items | None:
             if entry.through not in place or any(n not in place for n in entry.keep):
                 return None
             kept = [old[place[n]] for n in entry.keep]
-            return [(number, entry.notice), *kept, *old[place[entry.through] + 1 :]]
+            return [(number, legible(entry.notice)), *kept, *old[place[entry.through] + 1 :]]
         case Replace():
             if entry.target not in place:
                 return None
-            return [(n, entry.message if n == entry.target else m) for n, m in old]
+            return [(n, legible(entry.message) if n == entry.target else m) for n, m in old]
         case Drop():
             if entry.first not in place or entry.last not in place:
                 return None

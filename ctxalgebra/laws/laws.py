@@ -24,6 +24,7 @@ def law(kind: Kind, predicate: Predicate) -> Law:
 SESSION_LAWS: tuple[Law, ...] = (
     law("invariant", kept.replay),
     law("invariant", sent.protocol_validity),
+    law("invariant", sent.provider_validity),
     law("invariant", sent.call_order),
     law("invariant", sent.progress),
     law("invariant", sent.faithful),

@@ -14,6 +14,7 @@ from ctxalgebra.laws.evidence import (
     defect,
     each_branch,
     items,
+    legible,
     made,
     may_rewrite,
     messages,
@@ -22,6 +23,7 @@ from ctxalgebra.laws.evidence import (
     pairs,
     quieted,
     said,
+    says_something,
     shared,
     steps,
     thoughts,
@@ -31,6 +33,7 @@ from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Message, Opaque, Thinking, ToolCall, user
 from ctxalgebra.model.session import Session
+from ctxalgebra.profiles import PROFILES, violations
 from ctxalgebra.project import Request, project, send
 
 __all__ = [
@@ -43,6 +46,7 @@ __all__ = [
     "prefix_extension",
     "progress",
     "protocol_validity",
+    "provider_validity",
     "sent_requests_are_frozen",
     "thinking_binding",
 ]
@@ -59,6 +63,34 @@ def protocol_validity(session: Session) -> str | None:
             return f"the request of entry {one.number} is empty"
         if found := defect(array, _begin(array, known)):
             return f"in the request of entry {one.number}, {found}"
+    return None
+
+
+PROMISED = frozenset(
+    ("V-A1", "V-A2", "V-A3", "V-A6", "V-C1", "V-C2", "V-R1", "V-R2", "V-G3", "V-B3")
+)
+"""Rules that no request breaks, whatever was recorded."""
+
+BEGINNING = frozenset(("V-B1", "V-G1", "V-G2"))
+"""Rules that hold where the history begins with a user: that is the caller's to record."""
+
+
+@each_branch
+def provider_validity(session: Session) -> str | None:
+    """A request breaks no rule of pairing and content of any provider profile.
+
+    Where the history begins with a user message, it keeps those on beginnings, too.
+    """
+    first = next((m for m in messages(session).values() if says_something(m.parts)), None)
+    promised = PROMISED
+    if first is not None and first.role == "user":
+        promised |= BEGINNING
+    for one in asked(session):
+        for profile in PROFILES.values():
+            for found in violations(one.request.messages, profile):
+                if found.rule in promised:
+                    where = f"message {found.index} in the request of entry {one.number}"
+                    return f"{where} breaks {found.rule} of {profile.name}: {found.detail}"
     return None
 
 
@@ -231,7 +263,7 @@ def frozen_notice(session: Session) -> str | None:
     notice: tuple[int, Message] | None = None
     for step in steps(session):
         if type(step.entry) is Cut:
-            notice = step.number, step.entry.notice
+            notice = step.number, legible(step.entry.notice)
         slots = step.after.slots
         if notice is not None and (slots.numbers[0], slots.messages[0]) != notice:
             return f"after entry {step.number} the notice of entry {notice[0]} is not as it was"

@@ -46,7 +46,7 @@ from ctxalgebra.model.entries import (
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Message, Opaque, Role, Thinking
 from ctxalgebra.model.session import Session, append, find
-from ctxalgebra.model.view import HEAD, STEPS, replaced
+from ctxalgebra.model.view import HEAD, STEPS, hide_blanks, replaced
 
 __all__ = ["RULES", "Rule", "record"]
 
@@ -343,7 +343,7 @@ def _not_empty(session: Session, decision: Replace) -> bool:
 
 
 def _differs(session: Session, decision: Replace) -> bool:
-    return _target(session, decision) == decision.message
+    return _target(session, decision) == hide_blanks(decision.message)
 
 
 _CUTS = (Cut, Drop)

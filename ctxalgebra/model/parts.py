@@ -168,6 +168,7 @@ class Message:
     calls: tuple[ToolCall, ...] = field(init=False, eq=False, repr=False)
     thinks: bool = field(init=False, eq=False, repr=False)
     empty: bool = field(init=False, eq=False, repr=False)
+    blanks: bool = field(init=False, eq=False, repr=False)
     characters: int = field(init=False, eq=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
@@ -178,13 +179,17 @@ class Message:
         calls: list[ToolCall] = []
         thinks = False
         empty = True
+        blanks = False
         characters = 0
         for part in self.parts:
             if type(part) not in _PARTS:
                 raise InvalidArgument("wrong-type", "not a part", field="parts")
             if isinstance(part, Text):
                 characters += len(part.text)
-                empty = empty and not part.text.strip()
+                if part.text.strip():
+                    empty = False
+                else:
+                    blanks = True
                 continue
             if isinstance(part, ToolCall):
                 characters += len(part.name) + len(part.arguments)
@@ -209,6 +214,7 @@ class Message:
         put(self, "calls", tuple(calls))
         put(self, "thinks", thinks)
         put(self, "empty", empty)
+        put(self, "blanks", blanks and not empty and self.role != "tool")
         put(self, "characters", characters)
 
 

@@ -14,6 +14,7 @@ The view is an array of *slots*, each a message as it is shown. Three marks divi
 * A message takes a slot when it can legally be shown. While calls are open, results gather in
   `results` and everything else in `waiting`; the last result shows them all: the results in the
   order of the calls, then what waited. While a request is in flight, everything waits.
+* Texts of white space are no content: they are never shown, except in results (rule V-A6).
 * Any decision at slot p hides the thinking behind p for good, since thinking is bound to what
   stands before it (rules T1 to T4): the whole part of the view behind p, and inside the message
   at p what stands behind its first changed part.
@@ -46,7 +47,7 @@ from ctxalgebra.model.entries import (
     UsageReport,
 )
 from ctxalgebra.model.head import Head
-from ctxalgebra.model.parts import Message, Thinking
+from ctxalgebra.model.parts import Message, Text, Thinking
 
 __all__ = [
     "EMPTY_VIEW",
@@ -56,6 +57,7 @@ __all__ = [
     "Shown",
     "Slots",
     "View",
+    "hide_blanks",
     "hide_thinking",
     "replaced",
     "step",
@@ -235,8 +237,17 @@ def hide_thinking(message: Message, behind: int = 0) -> Message:
     return evolve(message, parts=kept)
 
 
+def hide_blanks(message: Message) -> Message:
+    """Take away the texts of white space beside content; the same object if there are none."""
+    if not message.blanks:
+        return message
+    kept = tuple(p for p in message.parts if type(p) is not Text or p.text.strip())
+    return evolve(message, parts=kept)
+
+
 def replaced(shown: Message, message: Message, *, bound: bool) -> Message:
     """Render a replacement: under bound thinking, what stands behind the first change goes."""
+    message = hide_blanks(message)
     if not bound or not message.thinks:
         return message
     pairs = zip(shown.parts, message.parts, strict=False)
@@ -266,7 +277,7 @@ def _show(view: View, items: Numbered, read: int, fresh: int, waiting: Numbered 
     for number, message in items:
         if message.empty and message.role != "tool":
             continue
-        slots = _append(slots, end, number, message)
+        slots = _append(slots, end, number, hide_blanks(message))
         end += 1
         if message.calls:
             opened = tuple([call.id for call in message.calls])
@@ -388,7 +399,7 @@ def _cut(view: View, number: int, cut: Cut) -> View:
     through = view.slot(cut.through)
     slots = [view.slot(n) for n in cut.keep]
     kept = [(slot, view.slots.numbers[slot], view.slots.messages[slot]) for slot in slots]
-    items = [(0, number, cut.notice), *kept, *_items(view, through + 1, view.end)]
+    items = [(0, number, hide_blanks(cut.notice)), *kept, *_items(view, through + 1, view.end)]
     front, hide = 1 + len(kept), _bound(view, 0)
     view = _rewrite(view, number, cut.why, 0, items, hide=hide, front=front)
     return view._replace(frontier=cut.through)
