@@ -183,6 +183,10 @@ def test_a_session_without_requests_is_no_error(capsys, tmp_path):
         (["replay", "{tmp}/empty"], "error: empty-file: "),
         (["replay", "{tmp}/s.jsonl", "--budget", "0"], "error: invalid-argument: budget must be"),
         (["replay", "{tmp}/s.jsonl", "--target", "-1"], "error: invalid-argument: target must be"),
+        (
+            ["replay", "{tmp}/s.jsonl", "--budget", "10", "--target", "11"],
+            "error: invalid-argument: the target 11 is over the budget 10: ",
+        ),
         (["replay", "{tmp}/s.jsonl", "--budget", "many"], "error: invalid-argument: Invalid value"),
         (["replay", "{tmp}/s.jsonl", "--pipeline", "x"], "error: invalid-argument: Invalid value"),
         (["replay", "{tmp}/s.jsonl", "--cache", "x"], "error: invalid-argument: Invalid value"),

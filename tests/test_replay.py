@@ -480,7 +480,6 @@ def test_plans_cap_budget_and_target_at_the_window():
     assert limits(capped) == limits(plan("paging", budget=100, target=50))
     assert capped.settle.stages[1].keywords["target"] == 50
     for more, same in [
-        ({"budget": 100, "target": 500}, {"budget": 100, "target": 100}),
         ({"budget": 100, "window": 200}, {"budget": 100, "target": 62}),
         ({"budget": 8, "target": 1, "window": 1}, {"budget": 1, "target": 1}),
     ]:
@@ -495,6 +494,19 @@ def test_tokens_are_positive_integers(name, bad):
         plan("none", **{"budget": 10, name: bad})
     with pytest.raises(InvalidArgument, match=name):
         compare(agent(1), **{name: bad})
+
+
+@pytest.mark.parametrize("name", PIPELINES)
+def test_a_target_over_the_budget_is_refused_as_select_refuses_it(name):
+    for ask in (
+        lambda: plan(name, budget=10, target=11),
+        lambda: compare(agent(1), pipelines=(name,), budget=10, target=11),
+        lambda: select(Session(), budget=10, target=11, window=5),
+    ):
+        with pytest.raises(InvalidArgument, match="the target 11 is over the budget 10") as caught:
+            ask()
+        assert (caught.value.code, caught.value.field) == ("invalid-argument", "target")
+    assert plan(name, budget=10, target=10).budget == 10
 
 
 def test_names_are_known_names():

@@ -28,10 +28,10 @@ from ctxalgebra.model.view import HEAD, Measure, View
 from ctxalgebra.profiles import profile_for, violations
 from ctxalgebra.project import Request, project
 from ctxalgebra.replay.cache import Cache, Ideal, Prices, shared
-from ctxalgebra.tokens import ceil_div, chars4, check_positive
+from ctxalgebra.tokens import ceil_div, chars4
 from ctxalgebra.transforms.pipeline import Pipeline, Stage, pipeline
 from ctxalgebra.transforms.prune import prune_suffix
-from ctxalgebra.transforms.select import select
+from ctxalgebra.transforms.select import limits, select
 
 __all__ = [
     "PIPELINES",
@@ -91,17 +91,13 @@ def plan(
         measure: tokens of a message or head.
 
     Raises:
-        InvalidArgument: `invalid-argument` for tokens that are no positive integers.
+        InvalidArgument: `invalid-argument`, `wrong-type` for tokens that are no positive integers,
+            or a target over the budget.
 
     >>> plan("sliding", budget=100).slides
     True
     """
-    check_positive(budget=budget)
-    check_positive(optional=True, target=target, window=window)
-    aim = max(1, budget * 5 // 8) if target is None else target
-    if window is not None and window < budget:
-        budget, aim = window, max(1, aim * window // budget)
-    aim = min(aim, budget)
+    budget, aim = limits(budget, target, 0, window)
     settle: Pipeline = pipeline()
     if name == "paging":
         settle = pipeline(

@@ -120,7 +120,7 @@ def select(
 
     Raises:
         InvalidArgument: `invalid-argument`, `wrong-type` for budgets that are no positive
-            integers, or a state of the cache that does not exist.
+            integers, a target over the budget, or a state of the cache that does not exist.
 
     >>> from ctxalgebra import *
     >>> session = record(Session(), user("a" * 400), assistant("b" * 400), user("now"))
@@ -128,7 +128,7 @@ def select(
     ['user', 'user']
     """
     check_cache(cache)
-    limit, aim = _limits(budget, target, reserve, window)
+    limit, aim = limits(budget, target, reserve, window)
     view = session.view
     if view.flight >= 0 or view.holds_loop(0):
         return session
@@ -163,7 +163,15 @@ def select(
     return record(session, Cut(numbers[cut - 1], user(text), why, keep, breaks=True))
 
 
-def _limits(budget: int, target: int | None, reserve: int, window: int | None) -> tuple[int, int]:
+def limits(budget: int, target: int | None, reserve: int, window: int | None) -> tuple[int, int]:
+    """Give the most tokens of a request and what a cut leaves at most, as `select` reads them.
+
+    Raises:
+        InvalidArgument: `invalid-argument`, `wrong-type`, with `field`.
+
+    >>> limits(100, None, 10, 90)
+    (80, 49)
+    """
     try:
         return _resolve(budget, target, reserve, window)
     except TypeError:  # what can't be hashed is no integer either
@@ -187,9 +195,15 @@ def _resolve(budget: int, target: int | None, reserve: int, window: int | None) 
                 "invalid-argument", "the reserve leaves nothing of the window", field="reserve"
             )
     aim = max(1, budget * 5 // 8) if target is None else target
+    if aim > budget:
+        raise InvalidArgument(
+            "invalid-argument",
+            f"the target {aim} is over the budget {budget}: a cut would leave what it has to cut",
+            field="target",
+        )
     if limit < budget:
         aim = max(1, aim * limit // budget)
-    return limit, min(aim, limit)
+    return limit, aim
 
 
 def _places(view: View) -> tuple[list[int], tuple[int, int]]:
@@ -259,7 +273,7 @@ def pressure(
     >>> pressure(record(Session(), user("12345678")), budget=1)
     Pressure(estimate=2, limit=1, cuttable=False)
     """
-    limit, _ = _limits(budget, None, reserve, window)
+    limit, _ = limits(budget, None, reserve, window)
     view = session.view
     fit = calibrate(session, measure=measure)
     total = view.slots.total(measure, view.end)
