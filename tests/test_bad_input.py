@@ -42,7 +42,7 @@ HEADERS = {
     "openai-chat": '{"_type":"metadata"}',
     "journal": '{"kind":"journal","spec":1}',
 }
-NAMES = sorted(CODECS)
+NAMES = sorted(HEADERS)
 HOSTS = ["openai-chat", "pi"]
 
 
@@ -107,7 +107,7 @@ def test_a_document_is_one_value_so_that_all_of_it_is_an_error(before, code):
     with pytest.raises(DecodeError) as caught:
         CODECS["openai-chat"].decode(text.encode(), file="f")
     assert (caught.value.code, caught.value.line) == (code, before.count("\n") + 1)
-    assert caught.value.field is not None or before == "["
+    assert caught.value.field is not None
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -177,7 +177,7 @@ def test_parents_that_run_in_a_circle():
 def test_a_long_circle_and_a_long_chain_are_walked_once():
     count = 20_000
     chain = [line_of("pi", at, parent=f"e{at - 1}" if at else None) for at in range(count)]
-    assert len(decode("pi", *chain).session) == count + 1
+    assert len(decode("pi", *chain).session) == count + 2
     circle = [line_of("pi", at, parent=f"e{(at + 1) % count}") for at in range(count)]
     assert error("pi", *circle).code == "cyclic-parent"
 
@@ -315,6 +315,32 @@ PIECES = [
     b"*a",
     b"&a ",
 ]
+LINE_EDITS = st.lists(
+    st.tuples(
+        st.sampled_from(["move", "delete", "copy", "swap"]), st.integers(0, 99), st.integers(0, 99)
+    ),
+    max_size=3,
+)
+
+
+def edit_lines(lines, edits):
+    """Move, delete, copy or swap lines."""
+    lines = list(lines)
+    for what, one, other in edits:
+        if not lines:
+            break
+        i, j = one % len(lines), other % len(lines)
+        if what == "swap":
+            lines[i], lines[j] = lines[j], lines[i]
+        elif what == "copy":
+            lines.insert(j, lines[i])
+        else:
+            line = lines.pop(i)
+            if what == "move":
+                lines.insert(j, line)
+    return lines
+
+
 EDITS = st.lists(
     st.tuples(st.integers(0, 10**6), st.integers(0, 12), st.sampled_from(PIECES)), max_size=4
 )
@@ -353,9 +379,10 @@ def test_random_bytes(name, data):
 
 
 @settings(max_examples=400)
-@given(st.sampled_from([*NAMES, "cassette"]), EDITS)
-def test_mutated_files(name, edits):
-    data = edit(CASSETTE if name == "cassette" else GOOD[name], edits)
+@given(st.sampled_from([*NAMES, "cassette"]), LINE_EDITS, EDITS)
+def test_mutated_files(name, line_edits, edits):
+    data = CASSETTE if name == "cassette" else GOOD[name]
+    data = edit(b"\n".join(edit_lines(data.split(b"\n"), line_edits)), edits)
     code = take("openai-chat" if name == "cassette" else name, data)
     assert code is None or code in CODES
 

@@ -191,7 +191,7 @@ def test_a_list_of_messages(indent):
     decoded = read([ASK, CALLS, RESULT, DONE], indent=indent)
     assert texts(decoded.session) == ["hi", "", "42", "done"]
     kinds = [type(node.entry).__name__ for node in path(decoded.session)]
-    assert kinds == ["Note", "Head", "Message", "Sent", "Reply", "Message", "Sent", "Reply"]
+    assert kinds == [*"Note Head Message Sent Reply Message Sent Reply Note".split()]
     assert decoded.session.head == Head(Route(binding="none"))
     written = json.loads(encode(record(decoded.session, user("more"))))
     assert written == [ASK, CALLS, RESULT, DONE, {"role": "user", "content": "more"}]

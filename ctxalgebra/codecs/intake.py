@@ -8,9 +8,8 @@ order of the file:
 * Requests. A reply of the model closes a request that nobody saw leave: `Sent(inferred=True)`
   stands directly in front of it. Where nothing could have been sent, a reply stands as a plain
   message.
-* Pairing. `ctxalgebra.protocol.repair` decides which result answers which call, once for each
-  stretch of the tree without forks; calls that are open at a fork are open on each branch. A user
-  message between a call and its result stays where it is, since the gate lets it wait.
+* Pairing, as `ctxalgebra.codecs.pairing` decides it. A user message between a call and its result
+  stays where it is, since the gate lets it wait.
 
 How a file is given back byte for byte
 --------------------------------------
@@ -24,30 +23,42 @@ Every line (or element) of the file stands in exactly one entry, in file order:
 * what a repair made, moved or renamed is not in the file at that place: a `codec-repair` note
   stands directly in front of it, and if it has a line, that line is a note in its own place.
 
-So encoding passes over what follows a repair note, and writes the rest as it was.
+* a message that was not read from one text of its own, since a line gives several or several
+  give one, has no text in `raw`: a `codec-part` note stands in front of it, and each of its
+  lines is a note in its own place.
+
+Both notes say with `of` which lines hold what follows them, counted from 1 among all that have
+text, and with `calls` what the file calls the calls that were renamed. So encoding passes over
+what they mark, as long as its lines stand on the path, and writes the rest as it was
+(`ctxalgebra.codecs.giveback`).
+
+All this ends with the note `NAME + "-end"`, which holds its own entry number. What is recorded
+later is a host's, whatever its notes are called: `taken` gives the number.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from itertools import accumulate
 
 from attrs import frozen
 
-from ctxalgebra.codecs.lines import quote
+from ctxalgebra.codecs.lines import Json, Number, compact
+from ctxalgebra.codecs.pairing import Answers, pair
 from ctxalgebra.errors import CtxError, DecodeError
 from ctxalgebra.model.entries import Entry, Note, Outcome, Reply, Sent
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Binding, Head, Usage
-from ctxalgebra.model.parts import Message, ToolCall, assistant, tool_result
-from ctxalgebra.model.session import Session
+from ctxalgebra.model.parts import Message, ToolCall, assistant
+from ctxalgebra.model.session import Session, log
 from ctxalgebra.protocol import repair
 
 __all__ = [
     "ASIDE",
+    "END",
     "ENTRY",
     "FORMATS",
+    "PART",
     "REPAIR",
     "RESULTS",
     "UNTERMINATED",
@@ -60,10 +71,14 @@ __all__ = [
     "in_file",
     "problem_of",
     "take_in",
+    "taken",
 ]
 
 REPAIR = "codec-repair"
 """Name of the note in front of what a repair added."""
+
+PART = "codec-part"
+"""Name of the note in front of what was not read from one line of its own."""
 
 ENTRY = "-entry"
 """Ending of the name of a note whose line the next entry was read from."""
@@ -74,7 +89,13 @@ ASIDE = "-aside"
 UNTERMINATED = "-unterminated"
 """Ending of the name of a note that says: the last line has no LF."""
 
+END = "-end"
+"""Ending of the name of the note behind all that was taken in; it holds its entry number."""
+
 _EMPTY = Session()
+
+_MADE = 2
+"""So many results may be made for each item and call of a file."""
 
 FORMATS = ("pi", "openai-chat")
 """Names of the formats that are taken in; names of their notes begin with them."""
@@ -115,7 +136,7 @@ class Item:
 
     Args:
         line: its place in the file, from 1.
-        raw: its text.
+        raw: its text; None for what has no text of its own.
         parent: index of the item that it stands under; -1 for none; None for an item that only
             keeps its place in the file.
         message: the message in it.
@@ -125,10 +146,12 @@ class Item:
         act: gives the entry that the item stands for, where that is no message; may raise what the
             gate raises.
         name: the id that the file gives it.
+        made: without text: indices of the items whose texts it was made from, in front of it or
+            behind it.
     """
 
     line: int
-    raw: str
+    raw: str | None
     parent: int | None = None
     message: Message | None = None
     outcome: Outcome = "completed"
@@ -137,30 +160,11 @@ class Item:
     head: Callable[[Head], Head] | None = None
     act: Act | None = None
     name: str = ""
+    made: tuple[int, ...] = ()
 
 
-class _Plan(NamedTuple):
-    """What pairing decided for a stretch of the tree without forks.
-
-    Fields: `shown`, the messages that stay by item, some of them renamed; `answers`, for each call
-    id its result and the item of that, -1 for a result that has to be made.
-    """
-
-    shown: dict[int, Message]
-    answers: dict[str, tuple[int, Message]]
-
-
-_LISTED = {
-    "aborted-calls": "left out: the turn of this call was aborted",
-    "duplicate-result": "left out: the call has its result already",
-    "empty-content": "withheld: it shows nothing",
-    "orphan-result": "left out: no call has this id",
-    "out-of-order": "shown in the order of the calls",
-    "steering": "shown behind the results",
-}
-"""What the gate or the plan settles; results that are moved or made are listed when they are."""
-
-RESULTS = ("missing-result", "early-result", "late-result")
+MISSING = "missing-result"
+RESULTS = (MISSING, "early-result", "late-result")
 """Repairs that put a result where it was not: it has no line there, and no id of its own."""
 
 
@@ -188,16 +192,17 @@ class Intake:
         self._items = items
         self._name = name
         self._children = _children(items)
-        self._plans: list[_Plan] = []
-        self._plan_of: dict[int, int] = {}
         self.at = -1
         self._tips: dict[int, Session] = {-1: start}
-        self._unanswered: set[str] = set()
+        self._ordinals = [*accumulate(item.raw is not None for item in items)]
+        self._makes = _MADE * sum(1 + len(i.message.calls) if i.message else 1 for i in items)
         self._moved: set[int] = set()
         self._placed: set[int] = set()
         self._late: set[int] = set()
         self._taken: set[int] = {-1}
         self._waiting: dict[int, list[int]] = {}
+        aborted = {at for at, item in enumerate(items) if item.outcome != "completed"}
+        self._plans = pair([i.message for i in items], self._children, aborted, self.report)
 
     def report(self, index: int, code: str, text: str, entry: str = "") -> None:
         """List a repair of the item `index`."""
@@ -209,90 +214,36 @@ class Intake:
 
     def _place(self, index: int, ending: str = "") -> None:
         """Let the line stand in its place in the file, once."""
-        if index not in self._placed:
+        raw = self._items[index].raw
+        if index not in self._placed and raw is not None:
             self._placed.add(index)
-            self._put(Note(self._name + ending, self._items[index].raw))
+            self._put(Note(self._name + ending, raw))
 
     def _stand(self, index: int) -> None:
         """Let the line stand in its place in the tree, without an entry of its own."""
-        if index in self._late:
-            item = self._items[index]
-            self._put(self._mark(index, "late-parent"), Note(self._name, item.raw))
+        raw = self._items[index].raw
+        if index in self._late and raw is not None:
+            self._put(self._mark(index, "late-parent"), Note(self._name, raw))
         else:
             self._place(index)
 
-    def _mark(self, index: int, code: str) -> Note:
+    def _mark(self, index: int, code: str, ours: Message | None = None) -> Note:
+        """Mark what follows as read from the lines of an item, or made for it."""
         item = self._items[index]
-        text = f'{{"code":"{code}","line":{item.line}'
+        own = item.raw is not None
+        fields: dict[str, Json] = {}
+        if own or code:
+            fields = {"code": code, "line": Number(str(item.line))}
         # What stands here in the tree, though its line is elsewhere, keeps its name.
         if code not in RESULTS and item.name:
-            text += f',"entry":{quote(item.name)}'
-        return Note(REPAIR, text + "}")
-
-    # Pairing, before anything is recorded
-
-    def plan(self) -> None:
-        """Decide for each stretch of the tree which result answers which call."""
-        used: Counter[str] = Counter()
-        todo: list[tuple[int, tuple[ToolCall, ...], list[str]]] = [
-            (root, (), []) for root in reversed(self._children[-1])
-        ]
-        while todo:
-            start, carried, leave = todo.pop()
-            if start < 0:
-                used.subtract(leave)
-                continue
-            stretch = [start]
-            while len(below := self._children[stretch[-1]]) == 1:
-                stretch.append(below[0])
-            ids, opened = self._pair(stretch, carried, used)
-            used.update(ids)
-            todo.append((-1, (), ids))
-            todo.extend((child, opened, []) for child in reversed(below))
-
-    def _pair(
-        self, stretch: list[int], carried: tuple[ToolCall, ...], used: Counter[str]
-    ) -> tuple[list[str], tuple[ToolCall, ...]]:
-        """Plan one stretch; give the ids of its calls and the calls that stay open behind it."""
-        found = [(i, m) for i in stretch if (m := self._items[i].message) is not None]
-        calls = {call.id: call for _, m in found for call in m.calls}
-        # What the path holds already stands in front: ids that are taken, calls that are open.
-        front: list[Message] = []
-        opened = {call.id for call in carried}
-        if taken := [c for name, c in calls.items() if used[name] > 0 and name not in opened]:
-            front = [assistant(*taken), *(tool_result(known.id, "") for known in taken)]
-        if carried:
-            front.append(assistant(*carried))
-        aborted = [
-            len(front) + at
-            for at, (i, _) in enumerate(found)
-            if self._items[i].outcome != "completed"
-        ]
-        repaired = repair([*front, *(m for _, m in found)], aborted=aborted)
-        plan = _Plan({}, {})
-        for message, source in zip(repaired.messages, repaired.sources, strict=True):
-            if source is not None and source < len(front):
-                continue
-            item = -1 if source is None else found[source - len(front)][0]
-            if message.role == "tool":
-                plan.answers[message.call] = item, message
-            if item >= 0:
-                plan.shown[item] = message
-        for made in repaired.repairs:
-            if made.index >= len(front):
-                item = found[made.index - len(front)][0]
-                if made.code in _LISTED:
-                    self.report(item, made.code, _LISTED[made.code], made.call)
-                elif made.code in ("missing-id", "reused-id", "blank-text"):
-                    self.report(item, made.code, made.action, made.call)
-        self._plan_of.update(dict.fromkeys(stretch, len(self._plans)))
-        self._plans.append(plan)
-        last = next((i for i, m in reversed(found) if m.role == "assistant"), None)
-        if last is not None:
-            completed = self._items[last].outcome == "completed"
-            carried = plan.shown[last].calls if completed and last in plan.shown else ()
-        names = {*calls, *(call.id for m in plan.shown.values() for call in m.calls)}
-        return sorted(names - {""}), tuple(call for call in carried if plan.answers[call.id][0] < 0)
+            fields["entry"] = item.name
+        of = () if code == MISSING else (index,) if own else item.made
+        fields["of"] = [Number(str(self._ordinals[at])) for at in of]
+        if ours is not None and item.message is not None:
+            pairs = zip(ours.calls, item.message.calls, strict=False)
+            if renamed := {our.id: call.id for our, call in pairs if our.id != call.id}:
+                fields["calls"] = {**renamed}
+        return Note(REPAIR if code else PART, compact(fields))
 
     # Recording
 
@@ -302,32 +253,52 @@ class Intake:
             there = self._tips[index]
             # The path of there with the log of here.
             self.session = Session(there.leaf, self.session.last, there.view)
-            self._unanswered = set(there.view.open) - set(there.view.results)
 
     def _stay(self) -> None:
         """Remember where an item ends, if anything but the next item stands under it."""
         if self.at < 0 or self._children[self.at] != [self.at + 1]:
             self._tips[self.at] = self.session
 
-    def _answer(self, index: int, call: str, *, early: bool = False) -> None:
+    def _answers(self, index: int) -> Answers:
+        return self._plans[index].answers
+
+    def _answer(self, index: int, call: ToolCall, *, early: bool = False) -> None:
         """Record the result of an open call here, taken from another place or made."""
-        at, message = self._plans[self._plan_of[index]].answers[call]
+        at, message = self._answers(index).get(call.id, (-1, None))
         if at < 0:
-            code = "missing-result"
-            self.report(index, code, "an error result was made", call)
+            code = MISSING
+            self.report(index, code, "an error result was made", call.id)
         else:
             code = "early-result" if early else "late-result"
-            self.report(at, code, "moved behind its call", call)
+            self.report(at, code, "moved behind its call", call.id)
             self._moved.add(at)
             self.numbers[at] = len(self.session) + 1
-        self._put(self._mark(index if at < 0 else at, code), message)
-        self._unanswered.discard(call)
+        made = message or repair([assistant(call)]).messages[-1]
+        self._put(self._mark(index if at < 0 else at, code), made)
+
+    def _close(self, index: int) -> bool:
+        """Answer what is still open in front of a reply; False if that is too much to make.
+
+        Each branch makes results for what is open where it forks: few in a host's file.
+        """
+        view = self.session.view
+        if not view.open:
+            return True
+        opened = [c for c in view.slots.messages[view.end - 1].calls if c.id not in view.results]
+        answers = self._answers(index)
+        self._makes -= sum(call.id not in answers for call in opened)
+        if self._makes < 0:
+            return False
+        for call in opened:
+            self._answer(index, call)
+        return True
 
     def _reply(self, index: int, message: Message, mark: tuple[Note, ...]) -> None:
         item = self._items[index]
-        for name in self.session.view.open:
-            if name in self._unanswered:
-                self._answer(index, name)
+        if not self._close(index):
+            self.report(index, "open-call", "left out: too many results would have to be made")
+            self._stand(index)
+            return
         view = self.session.view
         completed = item.outcome == "completed"
         if view.end:
@@ -343,25 +314,27 @@ class Intake:
             self._stand(index)
         self.numbers[index] = len(self.session) - 1
         if completed:
-            self._unanswered = {call.id for call in message.calls}
-            answers = self._plans[self._plan_of[index]].answers
+            answers = self._answers(index)
             for call in message.calls:
                 if 0 <= answers[call.id][0] < index:
-                    self._answer(index, call.id, early=True)
+                    self._answer(index, call, early=True)
 
     def _message(self, index: int, message: Message) -> None:
-        shown = self._plans[self._plan_of[index]].shown.get(index)
+        shown = self._plans[index].shown.get(index)
         if message.role == "tool":
-            if shown is None or index in self._moved or shown.call not in self._unanswered:
+            view = self.session.view
+            waits = shown is not None and shown.call in view.open and shown.call not in view.results
+            if index in self._moved or not waits:
                 self._stand(index)
                 return
-            self._unanswered.discard(shown.call)
         # What the plan left out because it is empty or was aborted, the kernel withholds.
         ours = message if shown is None else shown
         mark: tuple[Note, ...] = ()
-        if index in self._late or ours != message:
+        if self._items[index].raw is None:
+            mark = (self._mark(index, "", ours),)
+        elif index in self._late or ours != message:
             self._place(index)
-            mark = (self._mark(index, _difference(message, ours)),)
+            mark = (self._mark(index, _difference(message, ours), ours),)
         if ours.role == "assistant":
             self._reply(index, ours, mark)
         else:
@@ -369,12 +342,13 @@ class Intake:
 
     def _entry(self, index: int, act: Act | None) -> None:
         entry = None if act is None else act(self)
+        raw = self._items[index].raw
         if entry is None:
             self._stand(index)
-        elif index in self._late:
-            self._put(self._mark(index, "late-parent"), entry)
+        elif raw is None or index in self._late:
+            self._put(self._mark(index, "" if raw is None else "late-parent"), entry)
         else:
-            self._put(Note(self._name + ENTRY, self._items[index].raw), entry)
+            self._put(Note(self._name + ENTRY, raw), entry)
             self._placed.add(index)
 
     def take(self, index: int) -> None:
@@ -386,7 +360,8 @@ class Intake:
             if item.parent is None:
                 self._place(index, ASIDE)
             elif item.parent not in self._taken:
-                self.report(index, "late-parent", "recorded behind its parent")
+                if item.raw is not None:
+                    self.report(index, "late-parent", "recorded behind its parent")
                 self._place(index, ASIDE)
                 self._late.add(index)
                 self._waiting.setdefault(item.parent, []).append(index)
@@ -406,13 +381,16 @@ class Intake:
                 todo.extend(reversed(self._waiting.pop(index, ())))
             self._stay()
 
-    def finish(self, format: str) -> Decoded:
+    def finish(self, *, ended: bool) -> Decoded:
         """Stand at the last item of the file; give the session and the repairs by line."""
         last = next((i for i in reversed(range(len(self._items))) if self._in_tree(i)), -1)
         if last != self.at:
             self._go(last)
+        if not ended:
+            self._put(Note(self._name + UNTERMINATED))
+        self._put(Note(self._name + END, str(len(self.session))))
         repairs = tuple(sorted(self.repairs, key=lambda repair: repair.line))
-        return Decoded(self.session, repairs, format)
+        return Decoded(self.session, repairs, self._name)
 
     def _in_tree(self, index: int) -> bool:
         return self._items[index].parent is not None
@@ -455,21 +433,42 @@ def take_in(
     name: str,
     repairs: Sequence[Repair] = (),
     start: Session = _EMPTY,
+    *,
+    ended: bool = True,
 ) -> Decoded:
     """Record items through the gate.
 
     Args:
-        items: in file order. Parents form a tree.
+        items: in file order, each line or element of the file once with its text. Parents form a
+            tree.
         name: the codec's, for its notes and the result.
         repairs: what the codec had to repair itself.
         start: what stands in front of all items.
+        ended: the last line has its LF, or the file is no list of lines.
 
     Returns:
-        The session, whose leaf is the last item with a parent and the notes behind it.
+        The session, whose leaf is the last item with a parent and the notes behind it, the last
+        of which says where the file ends.
     """
     intake = Intake(items, name, start)
     intake.repairs.extend(repairs)
-    intake.plan()
     for index in range(len(items)):
         intake.take(index)
-    return intake.finish(name)
+    return intake.finish(ended=ended)
+
+
+def taken(session: Session) -> tuple[str, int]:
+    """Tell what was taken in: the format's name, and the number of the last entry of that.
+
+    Entries behind that number were recorded since. A session from elsewhere gives ("", -1).
+
+    >>> taken(take_in([], "pi").session)
+    ('pi', 0)
+    """
+    for node in log(session):
+        entry = node.entry
+        if isinstance(entry, Note) and entry.data == str(node.number):
+            name = entry.name.removesuffix(END)
+            if name != entry.name and name in FORMATS:
+                return name, node.number
+    return "", -1
