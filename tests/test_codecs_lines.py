@@ -69,7 +69,9 @@ def test_bytes_that_are_not_utf8_are_refused_with_their_line():
         ('{"a": "\\\\ud800 \\ud83d\\ude00",\n"b": ["\\uDFFF"]}', ("lone-surrogate", 2, "b[0]")),
         ('{"a": {"\\ud800": 1}}', ("lone-surrogate", 1, "a")),
         ('{"\\ud800": 1}', ("lone-surrogate", 1, ".")),
-        ("[" * 501 + "]" * 501, ("too-deep", 1, None)),
+        ("[" * 501 + "]" * 501, ("too-deep", 1, "[0]")),
+        ('[1, "a,b", {"c": [2, 3]},\n' + "[" * 500, ("too-deep", 2, "[3]")),
+        ('{"": ' + "[" * 500, ("too-deep", 1, ".")),
         ('{"a": "[", "b":\n' + "[" * 501, ("too-deep", 2, "b")),
         ('{"a": [[]], "b": {"c":' + "{" * 10_000, ("too-deep", 1, "b")),
     ],
@@ -100,7 +102,7 @@ def test_depth_counts_what_is_open_and_not_what_stands_in_strings():
 def test_a_text_of_quotes_without_end_is_passed_over_once():
     # Each backslash hides the quote behind it: a scan that began anew at each would be quadratic.
     text = "[" * 501 + '"' + '\\"' * 400_000
-    assert refusal(text) == ("too-deep", 1, None)
+    assert refusal(text) == ("too-deep", 1, "[0]")
     assert refusal('"' + '\\"' * 400_000 + "[" * 501) == ("invalid-json", 1, None)
 
 

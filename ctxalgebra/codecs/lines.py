@@ -67,7 +67,7 @@ Json: TypeAlias = "dict[str, Json] | list[Json] | str | Number | bool | None"
 _DECODER = json.JSONDecoder(parse_float=Number, parse_int=Number, parse_constant=Number)
 # The closing quote is optional, so that a string without one is passed over once and not again
 # from each of its characters.
-_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]|-?Infinity|NaN', re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{},]|-?Infinity|NaN', re.DOTALL)
 _INTEGER = re.compile(r"-?(?:0|[1-9][0-9]*)")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _SPACE = " \t\r\n"
@@ -134,19 +134,21 @@ def broken(text: str) -> bool:
 
 
 def _check_depth(text: str) -> tuple[int, str] | None:
-    """Find where nesting goes too deep: the offset, and the key of the outermost object."""
-    depth = 0
-    key = ""
+    """Find where nesting goes too deep: the offset, and the member of the outermost value."""
+    depth = index = 0
+    key = outer = ""
     for token in _TOKEN.finditer(text):
         first = text[token.start()]
         if first in "[{":
+            outer = outer or first
             depth += 1
             if depth > MAX_DEPTH:
-                return token.start(), key
+                return token.start(), key if outer == "{" else f"[{index}]"
         elif first in "]}":
             depth -= 1
-        elif first == '"' and depth == 1:
-            key = token.group()[1:-1]
+        elif depth == 1:
+            index += first == ","
+            key = token.group()[1:-1] if first == '"' else key
     return None
 
 
@@ -184,7 +186,7 @@ def parse(text: str, *, file: str | None = None, line: int = 1, limit: int = LIM
             "line-too-long", f"{len(text)} characters, the limit is {limit}", file=file, line=line
         )
     if text.count("[") + text.count("{") > MAX_DEPTH and (deep := _check_depth(text)):
-        raise refuse("too-deep", f"more than {MAX_DEPTH} levels", deep[0], deep[1] or None)
+        raise refuse("too-deep", f"more than {MAX_DEPTH} levels", deep[0], deep[1] or ".")
     try:
         value: Json = _DECODER.decode(text.removeprefix(BOM) if line == 1 else text)
     except json.JSONDecodeError as error:

@@ -27,6 +27,8 @@ its code; it keeps its place in the tree if its ids can be read |
 | no header | repair `missing-header` |
 | a parent that is not in the file | repair `unknown-parent`: a root of its own; but the session's \
 id stands for the root, and a call's id for the entry with that call |
+| an entry without an id, in version 2 and later | it keeps its place; what we write names it by \
+its line (`line_name`) |
 | an entry in front of its parent | repair `late-parent` |
 | an entry or a role of an unknown kind | repair `unknown-kind`, `wrong-role` |
 | defects of calls and results | repairs with the codes of `ctxalgebra.protocol.DEFECTS` |
@@ -43,7 +45,7 @@ elsewhere (provider rules T1 to T5).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from attrs import evolve, frozen
 
@@ -89,7 +91,7 @@ from ctxalgebra.model.head import Head, Route
 from ctxalgebra.model.parts import Text, user
 from ctxalgebra.model.session import Session, find
 
-__all__ = ["HEADLESS", "KINDS", "NAME", "Row", "decode", "read_row", "route"]
+__all__ = ["HEADLESS", "KINDS", "NAME", "Row", "decode", "line_name", "read_row", "route"]
 
 NAME = "pi"
 HEADLESS = "-headless"
@@ -127,7 +129,8 @@ class Row:
 
     Args:
         kind: its `type`; empty when the line could not be read.
-        name, parent: its ids; `parent` is None where the line names none.
+        name, parent: its ids; `parent` is None where the line names none. What we wrote under a
+            line without an id names that line beside its `parentId`, in `ctxalgebra`.
         spoken: the message in it.
         value: the object, for kinds that are neither messages nor notes.
         problem: what is wrong with it.
@@ -163,7 +166,8 @@ def read_row(raw: str, *, line: int = 1, limit: int = LIMIT) -> Row:
     if not isinstance(value, dict):
         return Row("", problem=DecodeError("wrong-type", "not an object", line=line))
     kind, name = string(value.get("type")), string(value.get("id"))
-    above = value.get("parentId")
+    ours = value.get("ctxalgebra")
+    above = ours.get("parentId") if isinstance(ours, dict) else value.get("parentId")
     # What JavaScript takes for false ends the path; any other value is an id that nothing has.
     parent = above if isinstance(above, str) else None if _false(above) else "\0"
     try:
@@ -179,6 +183,18 @@ def read_row(raw: str, *, line: int = 1, limit: int = LIMIT) -> Row:
 
 def _false(value: Json) -> bool:
     return value is None or value is False or (isinstance(value, Number) and value.text == "0")
+
+
+def line_name(line: int, taken: Collection[str]) -> str:
+    """Name the line with this number, which has no id, unlike all ids in `taken`.
+
+    >>> line_name(3, {"#3"})
+    '#3#'
+    """
+    name = f"#{line}"
+    while name in taken:
+        name += "#"
+    return name
 
 
 def route(provider: str, model: str, api: str, known: Route) -> Route:
@@ -361,6 +377,10 @@ def _tree(rows: Sequence[Row], header: int, file: str | None) -> _Tree:
     for index, row in enumerate(rows):
         if not row.kind and row.name:
             stands[index] = names.setdefault(row.name, index) == index
+    named = frozenset(names)
+    for index, row in enumerate(rows):
+        if stands[index] and not row.name:
+            names[line_name(index + 1, named)] = index
     tree = _Tree([], names, [])
     for index, row in enumerate(rows):
         parent: int | None = header
@@ -463,7 +483,7 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
     version = 1
     if header >= 0:
         version = integer((rows[header].value or {}).get("version")) or 1
-    elif any(row.name for row in rows):
+    elif any(row.name for row in rows if row.kind != "session"):
         version = 3
     tree = _chain(rows, header) if version < 2 else _tree(rows, header, file)
     items = [

@@ -9,11 +9,14 @@ everything that was recorded since, a new line is made:
 * a head that changed the route is a `model_change`, unless the reply behind it says the same;
 * `Cut` is a `compaction`, `Replace` a `context_edit`, `Label` a `label`, `UsageReport` a `usage`,
   a note of another name a `custom` line;
-* system text and tools, `Drop`, `Strip`, asks and answers have no line in this format: they are
-  left out. Our own journal keeps them.
+* system text and tools, parameters of a route other than `api`, `Drop`, `Strip`, asks and answers,
+  and what is decided about a result that a repair made have no line in this format: they are left
+  out. Our own journal keeps them.
 
 Ids are those of the messages, or eight hex digits of the entry's number; the parent is the
-nearest line up the path; times go on from the last one in the file, a millisecond a line. A file
+nearest line up the path; times go on from the last one in the file, a millisecond a line. A line
+without an id can't be named as a parent: `parentId` is the nearest id above it, and
+`"ctxalgebra":{"parentId":"#12"}` says that the place is under line 12. A file
 of version 1 holds neither ids nor branches. When the leaf is not the last entry, a `custom` line
 under it makes it so, since the leaf of a file is its last entry.
 """
@@ -44,16 +47,21 @@ from ctxalgebra.model.view import EMPTY_VIEW, View, step
 __all__ = ["encode"]
 
 _HEADER_ID = "ctxalgebra"
+_MADE = "missing-result"
 _HEADLESS = pi.NAME + pi.HEADLESS
 _NO_LF = pi.NAME + UNTERMINATED
 _LINES = tuple(pi.NAME + ending for ending in ("", ENTRY, ASIDE))
 
 
-def _object(raw: str) -> dict[str, Json]:
+def _value(raw: str) -> Json:
     try:
-        value = parse(raw, limit=len(raw))
+        return parse(raw, limit=len(raw))
     except DecodeError:
-        return {}
+        return None
+
+
+def _object(raw: str) -> dict[str, Json]:
+    value = _value(raw)
     return value if isinstance(value, dict) else {}
 
 
@@ -77,55 +85,78 @@ def _said(entry: Entry) -> str:
 class _Writer:
     """The lines so far, and what holds behind each entry.
 
+    Lines are known by their number in the file; 0 is the root, and so is the header.
+
     Attributes:
         views: by entry number, the view behind it.
-        tips: the id of the line that a line under the entry has as its parent; empty at the root.
-        own: the id of the line that the entry itself has.
-        lines: the number of the entry with the nearest line up the path; it need not have an id.
+        lines: the nearest line up the path; what stands under the entry stands under that line.
+        own: the line of the entry itself.
         written: the route that the file names there.
+        names: by line, what others name it by: its id, or its place in the file.
+        near: by line, the nearest id up the path, its own first.
+        places: by name, the line that has it.
+        calls: by id of a call, the first line that holds it; the session's id is the root's.
+        ids: what the file calls the calls that a repair has renamed.
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes = nodes
         self.out: list[str] = []
         self.views: dict[int, View] = {-1: EMPTY_VIEW}
-        self.tips: dict[int, str] = {-1: ""}
-        self.own: dict[int, str] = {}
+        self.lines: dict[int, int] = {-1: 0}
+        self.own: dict[int, int] = {}
         self.written: dict[int, Route] = {-1: Route()}
+        self.names: dict[int, str] = {0: ""}
+        self.near: dict[int, str] = {0: ""}
+        self.places: dict[str, int] = {}
+        self.calls: dict[str, int] = {}
+        self.ids: dict[str, str] = {}
         self.replies: dict[int, int] = {}
         self.objects = 0
-        self.lines: dict[int, int] = {-1: -1}
-        self.last_line = -1
-        self.last = ""
+        self.last_line = 0
         self.unterminated = -1
         self.known = any(_is_line(node.entry) for node in nodes)
         self.rows: dict[int, pi.Row] = {}
         if self.known:
-            said = ((node.number, _said(node.entry)) for node in nodes)
-            self.rows = {number: pi.read_row(raw) for number, raw in said if raw}
-        self.calls: dict[str, str] = {}
-        self.ids: dict[str, str] = {}
-        self.used = {row.name for row in self.rows.values() if row.kind != "session"}
-        self.seen: set[str] = set()
+            said = [(node.number, raw) for node in nodes if (raw := _said(node.entry))]
+            # A byte order mark is one on the first line only.
+            self.rows = {
+                number: pi.read_row(raw, line=1 if raw == said[0][1] else 2, limit=len(raw))
+                for number, raw in said
+            }
+        self.used = {row.name for row in self.rows.values() if row.kind != "session"} - {""}
         header = next((row for row in self.rows.values() if row.kind), None)
         self.chained = False
         if header is not None and header.kind == "session":
             self.chained = (integer((header.value or {}).get("version")) or 1) < 2
         elif self.known:
-            self.chained = not any(self.used)
+            self.chained = not self.used
 
     # Lines
 
-    def _emit(self, raw: str, name: str, number: int) -> None:
-        """Write a line of the tree for an entry."""
+    def _write(self, raw: str, message: Message | None) -> int:
+        """Write a line; give its number."""
         self.out.append(raw)
-        self.lines[number] = self.last_line = number
-        if self.chained:
-            name = f"#{self.objects}"
+        for call in () if message is None else message.calls:
+            self.calls.setdefault(call.id, len(self.out))
+        return len(self.out)
+
+    def _stand(self, line: int, name: str, number: int) -> None:
+        """Let a line of the tree be that of an entry."""
+        above = self.lines[number]
+        if line not in self.names:
+            self.near[line] = name or self.near[above]
+            self.names[line] = name or pi.line_name(line, self.used)
+            if self.chained:
+                self.names[line] = f"#{self.objects}"
+            self.places[self.names[line]] = line
+            self.last_line = max(line, self.last_line)
+        self.own[number] = self.lines[number] = line
+
+    def _emit(self, raw: str, name: str, number: int, message: Message | None) -> None:
+        """Write a line of the tree for an entry."""
+        self._stand(self._write(raw, message), name, number)
         self.objects += 1
-        if name:
-            self.seen.add(name)
-            self.own[number] = self.tips[number] = self.last = name
 
     def _now(self) -> int:
         for raw in reversed(self.out):
@@ -135,28 +166,38 @@ class _Writer:
         return 0
 
     def _fresh(self, number: int, wanted: str) -> str:
-        if wanted and wanted not in self.seen and wanted not in self.used:
+        if wanted and wanted[0] != "#" and wanted not in self.used:
             return wanted
-        name = f"{number:08x}"
-        while name in self.seen or name in self.used:
+        name = f"{number % 2**32:08x}"
+        while name in self.used:
             name += "0"
         return name
 
     def make(
-        self, number: int, kind: str, fields: dict[str, Json], *, name: str = "", time: int = 0
+        self,
+        number: int,
+        kind: str,
+        fields: dict[str, Json],
+        *,
+        name: str = "",
+        time: int = 0,
+        message: Message | None = None,
     ) -> None:
-        """Make a line under the tip of the entry."""
-        above = self.tips[number]
-        if self.chained and above != self.last:
+        """Make a line under the nearest line up the path."""
+        above = self.lines[number]
+        if self.chained and above != self.last_line:
             raise InvalidArgument(
                 "invalid-argument", "a file of version 1 holds no branches", entry=number
             )
         name = self._fresh(number, name)
         self.used.add(name)
         stamp = iso(max(self._now(), time))
-        place: dict[str, Json] = {} if self.chained else {"id": name, "parentId": above or None}
+        near, there = self.near[above], self.names[above]
+        place: dict[str, Json] = {} if self.chained else {"id": name, "parentId": near or None}
         line: dict[str, Json] = {"type": kind, **place, "timestamp": stamp, **fields}
-        self._emit(compact(line), name, number)
+        if not self.chained and there != near:
+            line["ctxalgebra"] = {"parentId": there}
+        self._emit(compact(line), name, number, message)
 
     def header(self) -> None:
         """Make the header of a new file."""
@@ -189,40 +230,47 @@ class _Writer:
         said = row.spoken
         if reply and (said.outcome, said.usage) != (spoken.outcome, spoken.usage):
             return False
-        above = self.tips[number]
+        above = self.lines[number]
         if self.chained:
-            return above == self.last
-        if row.name in self.seen:
-            return False
+            return above == self.last_line
         parent = row.parent or ""
-        if parent not in self.seen:
-            parent = self.calls.get(parent, "")
-        return above in ("", parent)
+        return row.name not in self.places and above == self.places.get(
+            parent, self.calls.get(parent, 0)
+        )
 
     def message(self, number: int, spoken: Spoken, *, reply: bool = False) -> None:
         """Write a message: the line it came from, or a new one."""
         message = spoken.message
         speaks = message.role == "assistant"
         if self._fits(number, spoken, reply=reply):
-            self._emit(message.origin, self.rows[number].name, number)
+            self._emit(message.origin, self.rows[number].name, number, message)
         else:
             if not speaks:
                 self.say_route(number)
             route = self.views[number].head.route
-            api = next((parse(v) for k, v in route.parameters if k == "api"), "")
+            api = next((_value(v) for k, v in route.parameters if k == "api"), "")
             time = spoken.time if spoken.time is not None else self._now()
             call = self.ids.get(message.call, message.call)
+            if call != message.call:
+                message = evolve(message, call=call)
             fields = write_message(
                 evolve(
                     spoken,
-                    message=message if call == message.call else evolve(message, call=call),
+                    message=message,
                     time=time,
                     provider=route.provider,
                     model=route.model,
                     api=string(api),
                 )
             )
-            self.make(number, "message", {"message": fields}, name=message.id, time=time)
+            self.make(
+                number,
+                "message",
+                {"message": fields},
+                name=message.id,
+                time=time,
+                message=message,
+            )
         if speaks:
             self.written[number] = self.views[number].head.route
 
@@ -238,10 +286,9 @@ class _Writer:
 
     def _queued(self, number: int, waiting: list[tuple[int, Message]]) -> None:
         for at, message in waiting:
-            self.tips[at] = self.tips[number]
+            self.lines[at] = self.lines[number]
             self.written[at] = self.written[number]
             self.message(at, Spoken(message))
-            self.tips[number] = self.tips[at]
             self.lines[number] = self.lines[at]
             self.written[number] = self.written[at]
 
@@ -257,10 +304,14 @@ class _Writer:
 
     # Entries
 
+    def _name(self, number: int) -> str:
+        """Name the line of an entry; empty when it has none."""
+        return self.names[self.own.get(number, 0)]
+
     def _cut(self, number: int, cut: Cut) -> None:
         view = self.views[number]
         kept = view.slots.numbers[view.front] if view.end > view.front else -1
-        first = self.own.get(kept, "")
+        first = self._name(kept)
         parts = cut.notice.parts
         only = parts[0] if len(parts) == 1 else None
         summary = summary_of(only.text) if isinstance(only, Text) else None
@@ -269,7 +320,7 @@ class _Writer:
             exact["notice"] = write_blocks(parts)
             summary = "".join(part.text for part in parts if isinstance(part, Text))
         if cut.keep:
-            exact["keep"] = [self.own.get(at, "") for at in cut.keep]
+            exact["keep"] = [self._name(at) for at in cut.keep]
         where: dict[str, Json] = {"firstKeptEntryId": first}
         if self.chained:
             where = {"firstKeptEntryIndex": Number(first[1:])} if first else {}
@@ -286,10 +337,12 @@ class _Writer:
         match entry:
             case Note() if not entry.name.startswith((*FORMATS, REPAIR)):
                 self.make(number, "custom", {"customType": entry.name, "data": entry.data})
-            case Label() if target := self.own.get(entry.target, self.tips[entry.target]):
+            case Label() if (
+                target := self._name(entry.target) or self.names[self.lines[entry.target]]
+            ):
                 name: dict[str, Json] = {"label": entry.name} if entry.name else {}
                 self.make(number, "label", {"targetId": target, **name})
-            case UsageReport() if reply := self.own.get(self.replies.get(entry.sent, -1)):
+            case UsageReport() if reply := self._name(self.replies.get(entry.sent, -1)):
                 route = self.views[number].head.route
                 self.make(
                     number,
@@ -304,30 +357,27 @@ class _Writer:
                 )
             case Cut():
                 self._cut(number, entry)
-            case Replace():
+            case Replace() if target := self._name(entry.target):
                 speaks = entry.message.role == "assistant"
                 content: Json = write_blocks(entry.message.parts, speaks=speaks)
-                self.make(
-                    number,
-                    "context_edit",
-                    {
-                        "targetId": self.own.get(entry.target, ""),
-                        "replacement": {"content": content},
-                    },
-                )
+                edit: dict[str, Json] = {"targetId": target, "replacement": {"content": content}}
+                self.make(number, "context_edit", edit)
             case _:
                 pass
 
     def _read_line(self, number: int, note: Note) -> None:
         """Write a line that was read and gave no message."""
-        row = self.rows.get(number)
-        if note.name == pi.NAME + ASIDE:
-            self.out.append(note.data)
-            self.objects += row is not None and bool(row.kind)
-        elif note.name == _NO_LF:
+        row = self.rows.get(number, pi.Row(""))
+        said = None if row.spoken is None else row.spoken.message
+        if note.name == _NO_LF:
             self.unterminated = len(self.out)
+        elif row.kind == "session" or note.name == pi.NAME + ASIDE:
+            self._write(note.data, said)
+            self.objects += bool(row.kind)
+            if note.name != pi.NAME + ASIDE:
+                self.calls[row.name] = 0
         elif note.name != _HEADLESS:
-            self._emit(note.data, "" if row is None or row.kind == "session" else row.name, number)
+            self._emit(note.data, row.name, number, said)
 
     def entry(self, node: Node) -> None:
         """Write what an entry has to say."""
@@ -335,15 +385,10 @@ class _Writer:
         above = -1 if parent is None else parent.number
         before = self.views[above]
         self.views[number] = step(before, number, entry)
-        self.tips[number] = self.tips[above]
         self.lines[number] = self.lines[above]
         self.written[number] = self.written[above]
         if isinstance(entry, Reply):
             self.replies[before.flight] = number
-        row = self.rows.get(number)
-        if row is not None and row.spoken is not None:
-            for call in row.spoken.message.calls:
-                self.calls.setdefault(call.id, row.name)
         mark = parent.entry if parent is not None and above == number - 1 else None
         if self.known and isinstance(mark, Note) and mark.name in (REPAIR, pi.NAME + ENTRY):
             self._known(number, entry, mark)
@@ -359,13 +404,14 @@ class _Writer:
     def _known(self, number: int, entry: Entry, mark: Note) -> None:
         """Pass over an entry that the file holds elsewhere, or not at all."""
         repaired = _object(mark.data) if mark.name == REPAIR else {}
-        if string(repaired.get("code")) not in RESULTS:
-            name = string(repaired.get("entry"))
-            if name and not self.chained:
-                self.seen.add(name)
-                self.tips[number] = name
-            self.own[number] = self.tips[number]
+        line, code = integer(repaired.get("line")), string(repaired.get("code"))
+        if line is None:
+            self.own[number] = self.lines[number]
+        elif code not in RESULTS:
+            self._stand(line, string(repaired.get("entry")), number)
             self._renamed(number, entry)
+        elif code != _MADE:
+            self.own[number] = line
         if isinstance(entry, Head | Reply):
             self.written[number] = self.views[number].head.route
 
