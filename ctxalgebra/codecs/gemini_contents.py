@@ -1,0 +1,469 @@
+"""Contents of the Gemini API: from their JSON to messages and back, for a codec or by hand.
+
+What the model says, role `model`, is one assistant message. The user's content is a tool message
+for each `functionResponse` in it, and a user message for each run of other parts;
+`ctxalgebra.codecs.gemini_parts` tells what parts become.
+
+Ids are optional. A call without one is named after its place, and a result without one answers the
+first call of its name that is still open among those of the latest turn of the model. What had no
+id in the text that it was read from is written without one.
+
+What was read goes back part by part: a part that still says the same is written with all its
+fields, so that signed parts are never merged or rebuilt (rule V-G4), and the signature of a text
+stays with it. Results of one exchange make one content (rules V-G2, V-G3). `unwritten` tells what
+has no place here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from attrs import evolve
+
+from ctxalgebra.codecs.gemini_parts import (
+    as_object,
+    get,
+    name_of,
+    read_part,
+    read_response,
+    unwritten,
+    write_part,
+    write_result,
+)
+from ctxalgebra.codecs.intake import bound
+from ctxalgebra.codecs.lines import Json, broken, compact, integer, parse, plain, string
+from ctxalgebra.errors import DecodeError, InvalidArgument
+from ctxalgebra.model.head import Head, Route, Tool, Usage
+from ctxalgebra.model.parts import Message, Part, Role, ToolCall
+from ctxalgebra.project import Request
+
+__all__ = [
+    "PROVIDER",
+    "Reader",
+    "decode_contents",
+    "encode_contents",
+    "encode_request",
+    "read_head",
+    "read_usage",
+    "unwritten",
+    "write_contents",
+    "write_head",
+]
+
+PROVIDER = "google"
+"""The provider of routes that are read here."""
+
+_ROLES: dict[str, Role] = {"model": "assistant", "user": "user", "function": "user", "": "user"}
+
+
+# Reading
+
+
+def _raw_parts(content: dict[str, Json]) -> list[Json]:
+    """List the parts of a content; a single one may stand without a list."""
+    parts = content.get("parts")
+    if isinstance(parts, list):
+        return parts
+    return [] if parts is None else [parts]
+
+
+def _is_result(part: Json) -> bool:
+    return isinstance(get(as_object(part), "functionResponse"), dict)
+
+
+class Reader:
+    """Reads contents in order; remembers which calls a result without an id may answer.
+
+    Args:
+        first: the place of the first content in its conversation; names calls without an id.
+    """
+
+    def __init__(self, first: int = 0) -> None:
+        self._place = first
+        self._ids: set[str] = set()
+        self._done: set[str] = set()
+        # Calls of the latest turn by the names of their tools: all, and those without an id.
+        self._open: dict[str, deque[str]] = {}
+        self._nameless: dict[str, deque[str]] = {}
+        self._answered = False
+
+    def read(self, content: dict[str, Json], origin: str = "") -> tuple[Message, ...]:
+        """Read the next content.
+
+        Args:
+            content: the object.
+            origin: the JSON text that it was read from.
+
+        Returns:
+            One message or more. The first of several has a content with its own parts as its
+            origin, the others have a list of theirs.
+
+        Raises:
+            DecodeError: `wrong-role`, the role is unknown; `wrong-type`, it is no text;
+                `missing-field`, there is neither a role nor parts.
+        """
+        place, self._place = self._place, self._place + 1
+        name = content.get("role")
+        if not isinstance(name, str | None):
+            raise DecodeError("wrong-type", "the role is no text", field="role")
+        if not name and "parts" not in content:
+            raise DecodeError("missing-field", "no parts", field="parts")
+        role = _ROLES.get(name or "")
+        if role is None:
+            raise DecodeError("wrong-role", f"there is no role {name!r}", field="role")
+        raw = _raw_parts(content)
+        if role == "assistant":
+            parts = [read_part(part, speaks=True) for part in raw]
+            return (Message("assistant", self._named(parts, place), origin=origin),)
+        runs: list[list[Json]] = []
+        for part in raw:
+            if not runs or _is_result(part) or _is_result(runs[-1][0]):
+                runs.append([])
+            runs[-1].append(part)
+        if len(runs) < 2:
+            return (self._said(raw, f"{place}_0", origin),)
+        messages: list[Message] = []
+        at = 0
+        for run in runs:
+            own: Json = [*run] if messages else {**content, "parts": [*run]}
+            messages.append(self._said(run, f"{place}_{at}", compact(own)))
+            at += len(run)
+        return tuple(messages)
+
+    def _said(self, run: Sequence[Json], place: str, origin: str) -> Message:
+        if not run or not _is_result(run[0]):
+            parts = tuple(read_part(part, speaks=False) for part in run)
+            return Message("user", parts, origin=origin)
+        response = as_object(get(as_object(run[0]), "functionResponse"))
+        name = string(response.get("name"))
+        call = self._answers(name, string(response.get("id"))) or f"result_{place}"
+        self._done.add(call)
+        self._answered = True
+        shown, failed = read_response(response)
+        return Message("tool", shown, call=call, name=name, error=failed, origin=origin)
+
+    def _named(self, parts: Sequence[Part], place: int) -> tuple[Part, ...]:
+        """Name the calls without an id, and remember all."""
+        named: list[Part] = []
+        for at, part in enumerate(parts):
+            call = part
+            if isinstance(call, ToolCall):
+                if self._answered:
+                    self._open, self._nameless = {}, {}
+                    self._answered = False
+                if not call.id:
+                    call = evolve(call, id=f"call_{place}_{at}")
+                    self._nameless.setdefault(call.name, deque()).append(call.id)
+                self._open.setdefault(call.name, deque()).append(call.id)
+                self._ids.add(call.id)
+            named.append(call)
+        return tuple(named)
+
+    def _answers(self, name: str, known: str) -> str:
+        """Find the call that a result answers, by its id or by name and order."""
+        if known in self._ids:
+            return known
+        queue = (self._nameless if known else self._open).get(name)
+        while queue:
+            first = queue.popleft()
+            if first not in self._done:
+                return first
+        return known
+
+
+def decode_contents(values: Iterable[Mapping[str, Any]], *, first: int = 0) -> tuple[Message, ...]:
+    """Read the contents of a request or response; the inverse of `encode_contents`.
+
+    Args:
+        values: contents, oldest first.
+        first: how many contents stand in front of these in the conversation, so that calls without
+            an id get other names than earlier ones.
+
+    Raises:
+        InvalidArgument: `wrong-type`, a value that JSON does not know.
+        DecodeError: as `Reader.read`, or a code of `ctxalgebra.codecs.lines`; `entry` is the
+            index of the content.
+
+    >>> decode_contents([{"role": "user", "parts": [{"text": "hi"}]}])[0].parts
+    (Text(text='hi'),)
+    """
+    reader = Reader(first)
+    messages: list[Message] = []
+    for index, value in enumerate(values):
+        try:
+            raw = json.dumps(value, ensure_ascii=False)
+            if broken(raw):
+                raw = json.dumps(value)
+            messages += reader.read(as_object(parse(raw)), raw)
+        except (TypeError, RecursionError, ValueError) as error:
+            if isinstance(error, DecodeError):
+                raise DecodeError(
+                    error.code, error.message, entry=index, field=error.field
+                ) from None
+            raise InvalidArgument("wrong-type", str(error), entry=index) from None
+    return tuple(messages)
+
+
+# Writing
+
+
+class _Piece:
+    """What a message came from, if that was a content or some parts of one.
+
+    Attributes:
+        fields: the content; None for a message from elsewhere, and for one that continues the
+            content of the message in front of it.
+        raw: the parts that are its own.
+        continues: it was not the first of its content.
+    """
+
+    def __init__(self, message: Message) -> None:
+        self.fields: dict[str, Json] | None = None
+        self.raw: list[Json] = []
+        self.continues = False
+        try:
+            value = parse(message.origin, limit=len(message.origin)) if message.origin else None
+        except DecodeError:
+            return
+        if isinstance(value, list):
+            self.raw, self.continues = value, True
+        elif isinstance(value, dict) and ("parts" in value or _bare(value)):
+            role = _ROLES.get(string(value.get("role")))
+            if role == ("assistant" if message.role == "assistant" else "user"):
+                self.fields, self.raw = value, _raw_parts(value)
+
+
+def _bare(value: dict[str, Json]) -> bool:
+    """Say whether an object may be a content without parts, and not a message of another API."""
+    return bool(value.get("role")) and not value.keys() & {"content", "type"}
+
+
+def _key(part: Part) -> Part:
+    """Give what two parts must share so that one is written as the other was."""
+    return evolve(part, id="") if isinstance(part, ToolCall) else part
+
+
+class _Writer:
+    """Contents so far: of each its fields, its parts, and its text if that still holds."""
+
+    def __init__(self) -> None:
+        self.contents: list[tuple[dict[str, Json], list[Json], str]] = []
+        self._nameless: set[str] = set()
+        self._before: Role | None = None
+        self._in_order = True
+
+    def add(self, message: Message) -> None:
+        """Write the next message."""
+        piece = _Piece(message)
+        if message.role == "tool":
+            parts = self._result(message, piece)
+        else:
+            parts = self._parts(message, piece)
+        if self._joins(message.role, piece):
+            fields, known, _ = self.contents[-1]
+            self.contents[-1] = fields, known + parts, ""
+        elif piece.fields is not None:
+            text = message.origin if parts == piece.raw else ""
+            self.contents.append((piece.fields, parts, text))
+        else:
+            role = "model" if message.role == "assistant" else "user"
+            self.contents.append(({"role": role}, parts, ""))
+        self._before = message.role
+
+    def _joins(self, role: Role, piece: _Piece) -> bool:
+        """Say whether a message goes on with the content of the one in front of it."""
+        if role == self._before == "tool":
+            # Results of one exchange stand in one content, unless they were read from several.
+            # Where they are in another order than in their contents, that can't be told.
+            return piece.fields is None or not self._in_order
+        speaks = self._before is None or "assistant" in (self._before, role)
+        joins = piece.continues and not speaks
+        self._in_order = joins or piece.fields is not None
+        return joins
+
+    def _parts(self, message: Message, piece: _Piece) -> list[Json]:
+        speaks = message.role == "assistant"
+        known: dict[Part, deque[Json]] = {}
+        for raw in piece.raw:
+            known.setdefault(_key(read_part(raw, speaks=speaks)), deque()).append(raw)
+        parts: list[Json] = []
+        for part in message.parts:
+            queue = known.get(_key(part))
+            if not queue:
+                written = write_part(part, speaks=speaks)
+                parts += [] if written is None else [written]
+            elif isinstance(part, ToolCall):
+                parts.append(self._call(part, as_object(queue.popleft())))
+            else:
+                parts.append(queue.popleft())
+        return parts
+
+    def _call(self, part: ToolCall, raw: dict[str, Json]) -> Json:
+        """Give the part that a call was read from, with the id that the call has now."""
+        outer = name_of(raw, "functionCall")
+        call = as_object(raw[outer])
+        said = string(call.get("id"))
+        if not said:
+            self._nameless.add(part.id)
+        return raw if said in ("", part.id) else {**raw, outer: {**call, "id": part.id}}
+
+    def _result(self, message: Message, piece: _Piece) -> list[Json]:
+        known = as_object(piece.raw[0]) if piece.raw and _is_result(piece.raw[0]) else {}
+        call = message.call
+        if call in self._nameless:
+            call = string(as_object(get(known, "functionResponse")).get("id"))
+        return [write_result(message, known, call)]
+
+    def texts(self) -> list[str]:
+        """Give the contents as JSON texts."""
+        return [
+            text or compact({**fields, "parts": [*parts]}) for fields, parts, text in self.contents
+        ]
+
+
+def write_contents(messages: Iterable[Message]) -> list[str]:
+    """Write messages as the JSON texts of contents.
+
+    The text that a message came from, if that still says the same and makes a content by itself.
+    """
+    writer = _Writer()
+    for message in messages:
+        writer.add(message)
+    return writer.texts()
+
+
+def encode_contents(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """Give messages as the `contents` of a request body.
+
+    Args:
+        messages: of a request, for example `project(session).messages`.
+
+    Returns:
+        New dicts. Fields that are not read survive from the messages' origin.
+
+    >>> from ctxalgebra import tool_result
+    >>> encode_contents([tool_result("c1", "42", name="add")])[0]["parts"][0]["functionResponse"]
+    {'id': 'c1', 'name': 'add', 'response': {'output': '42'}}
+    """
+    return [plain(text) for text in write_contents(messages)]
+
+
+# Heads and usage
+
+
+def _read_tools(value: Json) -> tuple[tuple[Tool, ...], list[Json]]:
+    """Read tools: the functions, and what is none."""
+    functions: list[Tool] = []
+    others: list[Json] = []
+    for entry in value if isinstance(value, list) else ():
+        fields = as_object(entry)
+        name = name_of(fields, "functionDeclarations")
+        declared = fields.get(name)
+        for item in declared if isinstance(declared, list) else ():
+            function = as_object(item)
+            schema = get(function, "parametersJsonSchema")
+            schema = function.get("parameters", {}) if schema is None else schema
+            text = string(function.get("description"))
+            functions.append(Tool(string(function.get("name")), text, compact(schema)))
+        if rest := {key: item for key, item in fields.items() if key != name}:
+            others.append(rest)
+    return tuple(functions), others
+
+
+def _read_system(value: Json) -> str:
+    if isinstance(value, str):
+        return value
+    texts = [string(as_object(part).get("text")) for part in _raw_parts(as_object(value))]
+    return "\n\n".join(text for text in texts if text)
+
+
+def read_head(body: dict[str, Json], model: str = "") -> Head:
+    """Read what a request body says beside its contents.
+
+    Args:
+        body: of a request.
+        model: its name, which stands in the address of a call; `model` of the body, if it has one,
+            comes first.
+
+    Returns:
+        The head. Tools that are no functions are the parameter `tools` of its route.
+    """
+    tools, others = _read_tools(body.get("tools"))
+    model = (string(body.get("model")) or model).removeprefix("models/")
+    parameters = (("tools", compact(others)),) if others else ()
+    route = Route(PROVIDER, model, parameters, bound(model))
+    return Head(route, _read_system(get(body, "systemInstruction")), tools)
+
+
+def _write_tool(tool: Tool) -> dict[str, Json]:
+    function: dict[str, Json] = {"name": tool.name}
+    if tool.description:
+        function["description"] = tool.description
+    try:
+        schema = parse(tool.schema, limit=len(tool.schema))
+    except DecodeError:
+        schema = {}
+    if schema:
+        # The API's own schema language writes the names of types in capitals.
+        own = string(as_object(schema).get("type")).isupper()
+        function["parameters" if own else "parametersJsonSchema"] = schema
+    return function
+
+
+def _other_tools(head: Head) -> list[Json]:
+    text = dict(head.route.parameters).get("tools", "")
+    try:
+        others = parse(text, limit=len(text))
+    except DecodeError:
+        return []
+    return others if isinstance(others, list) else []
+
+
+def write_head(head: Head) -> dict[str, Json]:
+    """Write system text and tools as fields of a request body; the model is in the address."""
+    fields: dict[str, Json] = {}
+    if head.system:
+        fields["systemInstruction"] = {"parts": [{"text": head.system}]}
+    tools = _other_tools(head)
+    if head.tools:
+        declared: list[Json] = [_write_tool(tool) for tool in head.tools]
+        functions: Json = {"functionDeclarations": declared}
+        tools = [functions, *tools]
+    if tools:
+        fields["tools"] = tools
+    return fields
+
+
+def encode_request(request: Request) -> dict[str, Any]:
+    """Give a request as a Gemini request body: `contents`, `systemInstruction`, `tools`.
+
+    >>> from ctxalgebra import Session, project, record, user
+    >>> encode_request(project(record(Session(), user("hi"))))
+    {'contents': [{'role': 'user', 'parts': [{'text': 'hi'}]}]}
+    """
+    fields: dict[str, Any] = plain(compact(write_head(request.head)))
+    return {"contents": encode_contents(request.messages), **fields}
+
+
+def read_usage(value: Json) -> Usage | None:
+    """Read `usageMetadata`; None when there is none.
+
+    The prompt's count includes what came from the cache; thoughts belong to the output; what tools
+    of the provider's own read is input.
+    """
+    usage = as_object(value)
+
+    def count(*names: str) -> int:
+        return sum(integer(usage.get(name)) or 0 for name in names)
+
+    counts = [
+        count("promptTokenCount", "prompt_token_count")
+        + count("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
+        count("candidatesTokenCount", "candidates_token_count")
+        + count("thoughtsTokenCount", "thoughts_token_count"),
+        count("cachedContentTokenCount", "cached_content_token_count"),
+    ]
+    return Usage(*counts) if min(counts) >= 0 and any(counts) else None

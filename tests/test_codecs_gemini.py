@@ -1,0 +1,593 @@
+"""Gemini contents: parts, ids, signatures, and that what was read comes back as it was."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from attrs import evolve
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ctxalgebra import (
+    DecodeError,
+    Head,
+    Image,
+    InvalidArgument,
+    Message,
+    Opaque,
+    Request,
+    Route,
+    Session,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    Usage,
+    assistant,
+    project,
+    record,
+    system,
+    tool_result,
+    user,
+)
+from ctxalgebra.codecs.gemini_contents import (
+    decode_contents,
+    encode_contents,
+    encode_request,
+    read_head,
+    read_usage,
+    unwritten,
+    write_contents,
+    write_head,
+)
+from ctxalgebra.codecs.lines import compact, parse
+from ctxalgebra.laws.strategies import messages
+
+
+def content(role, *parts, **fields):
+    return {"role": role, "parts": [*parts], **fields}
+
+
+def calls(name="ls", args=None, **fields):
+    return {"functionCall": {"name": name, "args": args or {}, **fields}}
+
+
+def returns(name="ls", response=None, **fields):
+    return {"functionResponse": {"name": name, "response": response or {"output": "x"}, **fields}}
+
+
+def text_of(message):
+    return "".join(part.text for part in message.parts if isinstance(part, Text))
+
+
+def bare(message):
+    return evolve(message, origin="")
+
+
+# Parts
+
+PARTS = [
+    ({"text": "hi"}, Text("hi")),
+    ({"text": "hm", "thought": True}, Thinking("hm")),
+    ({"text": "hm", "thought": True, "thoughtSignature": "s"}, Thinking("hm", "s")),
+    ({"text": "", "thoughtSignature": "s"}, Thinking("", "s")),
+    ({"text": "", "thought_signature": "s"}, Thinking("", "s")),
+    ({"thoughtSignature": "s"}, Thinking("", "s")),
+    ({"text": "hi", "thoughtSignature": "s"}, Text("hi")),
+    ({"functionCall": {"name": "ls", "args": {"b": 1, "a": 2}, "id": "x"}, "thoughtSignature": "s"},
+     ToolCall("x", "ls", '{"b":1,"a":2}', "s")),
+    ({"function_call": {"name": "ls"}}, ToolCall("call_0_0", "ls")),
+    ({"functionCall": {"name": "ls", "args": None}}, ToolCall("call_0_0", "ls")),
+    ({"functionCall": {"args": [1]}}, ToolCall("call_0_0", "", "[1]")),
+    ({"inlineData": {"mimeType": "image/png", "data": "aGk="}}, Image("aGk=", "image/png")),
+    ({"inline_data": {"mime_type": "image/png", "data": "aGk="}}, Image("aGk=", "image/png")),
+    ({"inlineData": {"mimeType": "audio/wav", "data": "aGk="}}, "inlineData"),
+    ({"inlineData": {"mimeType": "image/png"}}, "inlineData"),
+    ({"fileData": {"fileUri": "gs://a"}}, "fileData"),
+    ({"executable_code": {"code": "1"}}, "executableCode"),
+    ({"codeExecutionResult": {"outcome": "OUTCOME_OK"}}, "codeExecutionResult"),
+    ({"functionResponse": {"name": "ls"}}, "functionResponse"),
+    ({"functionCall": "?"}, "functionCall"),
+    ({"text": 5}, "text"),
+    ({"videoMetadata": {}, "fileData": {}}, "fileData"),
+    ({"new": {"x": 1.50}}, "new"),
+    ({}, ""),
+    ("text", ""),
+    (None, ""),
+    ([[]], ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("raw", "part"), PARTS, ids=[compact(parse(json.dumps(r)))[:40] for r, _ in PARTS]
+)
+def test_parts_of_the_model(raw, part):
+    (message,) = decode_contents([content("model", raw)])
+    found = message.parts[0]
+    if isinstance(part, str):
+        part = Opaque(part, compact(parse(json.dumps(raw))))
+    assert found == part
+    assert encode_contents([message]) == [content("model", raw)]
+
+
+def test_what_only_the_model_says_is_opaque_in_the_users_content():
+    raw = [calls(), {"text": "hm", "thought": True}, {"thoughtSignature": "s"}]
+    (message,) = decode_contents([content("user", *raw)])
+    assert [part.kind for part in message.parts] == ["opaque", "opaque", "text"]
+    assert encode_contents([message]) == [content("user", *raw)]
+    assert [p.type for p in message.parts[:2]] == ["functionCall", "text"]
+
+
+@pytest.mark.parametrize(
+    ("response", "text", "failed"),
+    [
+        ({"output": "x"}, "x", False),
+        ({"output": ""}, "", False),
+        ({"error": "x"}, "x", True),
+        ({"error": ""}, "", True),
+        ({"error": {"code": 5}}, '{"error":{"code":5}}', True),
+        ({"error": "x", "more": 1}, '{"error":"x","more":1}', True),
+        ({"error": None, "result": 1}, '{"error":null,"result":1}', False),
+        ({"error": False, "result": 1}, '{"error":false,"result":1}', False),
+        ({"output": {"a": [1.50]}}, '{"output":{"a":[1.5]}}', False),
+        ({"output": "x", "error": "y"}, '{"output":"x","error":"y"}', False),
+        ({"return_value": "Paris"}, '{"return_value":"Paris"}', False),
+        ({"result": "x"}, '{"result":"x"}', False),
+        ({}, "", False),
+        (None, "", False),
+        ("x", '"x"', False),
+        ([], "[]", False),
+        (0, "0", False),
+    ],
+)
+def test_responses_are_read_as_the_api_reads_them(response, text, failed):
+    raw = {"functionResponse": {"id": "c", "name": "ls", "response": response}}
+    (message,) = decode_contents([content("user", raw)])
+    assert (message.role, message.call, message.name) == ("tool", "c", "ls")
+    assert (text_of(message), message.error) == (text, failed)
+    assert bool(message.parts) == (response not in ({}, None))
+    assert encode_contents([message]) == [content("user", raw)]
+    written = encode_contents([bare(message)])
+    (again,) = decode_contents(written)
+    assert (text_of(again), again.error) == (text, failed)
+    said = written[0]["parts"][0]["functionResponse"]["response"]
+    assert said == ({"error" if failed else "output": text} if message.parts else {})
+
+
+def test_images_in_responses_stand_in_their_parts():
+    image = {"inlineData": {"mimeType": "image/png", "data": "aGk="}}
+    file = {"fileData": {"fileUri": "gs://a", "mimeType": "image/png"}}
+    raw = returns(id="c", parts=[image, file])
+    (message,) = decode_contents([content("user", raw)])
+    assert message.parts[1] == Image("aGk=", "image/png")
+    assert message.parts[2].type == "functionResponsePart"
+    assert encode_contents([bare(message)]) == encode_contents([message]) == [content("user", raw)]
+    assert unwritten(message) == ()
+    stub = evolve(message, parts=(Text("gone"),))
+    assert encode_contents([stub]) == [
+        content("user", returns(id="c", response={"output": "gone"}))
+    ]
+
+
+def test_texts_of_a_result_are_one_text():
+    message = tool_result("c", (Text("a"), Text("b")), name="ls", error=True)
+    assert encode_contents([message]) == [
+        content("user", returns(response={"error": "ab"}, id="c"))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "args"),
+    [('{"a":1}', {"a": 1}), ("[]", {"input": []}), ('"free"', {"input": "free"}),
+     ("not json", {"input": "not json"}), ("5", {"input": 5}), ("[" * 600, {"input": "[" * 600})],
+)  # fmt: skip
+def test_arguments_are_an_object(arguments, args):
+    message = assistant(ToolCall("c", "ls", arguments))
+    written = encode_contents([message])
+    assert written == [content("model", {"functionCall": {"id": "c", "name": "ls", "args": args}})]
+    assert unwritten(message) == (() if arguments.startswith("{") else ("tool-call",))
+
+
+@pytest.mark.parametrize(
+    ("message", "kinds"),
+    [
+        (assistant("a", Thinking("t", "s"), Thinking("", "s")), ()),
+        (assistant(Thinking("c", redacted=True), "a"), ("thinking",)),
+        (user((Image("http://a/b.png", ""),)), ("image",)),
+        (user((Image("aGk=", "image/png"),)), ()),
+        (system("be brief"), ("system",)),
+        (assistant(Opaque("server_tool_use", '{"type":"server_tool_use"}')), ("opaque",)),
+        (
+            assistant(Opaque("x", '{"type":"x"}'), Opaque("", "{}"), Opaque("x", "{")),
+            ("opaque",) * 3,
+        ),
+        (assistant(Opaque("x", "[]"), Opaque("fileData", '{"new":1}')), ("opaque",) * 2),
+        (assistant(Opaque("fileData", '{"fileData":{}}')), ()),
+        (tool_result("c", (Text("a"), Opaque("fileData", '{"fileData":{}}'))), ("opaque",)),
+        (tool_result("c", (Opaque("functionResponsePart", '{"fileData":{}}'),)), ()),
+    ],
+)
+def test_what_is_not_written_is_told(message, kinds):
+    assert unwritten(message) == kinds
+    (written,) = encode_contents([message])
+    (again,) = decode_contents([written])
+    if not kinds:
+        assert again.parts == message.parts
+    elif kinds != ("system",):
+        assert Counter(message.parts) - Counter(again.parts)
+    assert written["role"] == ("model" if message.role == "assistant" else "user")
+
+
+# Contents
+
+
+def test_the_content_of_several_results_is_one_again():
+    raw = [
+        content("user", {"text": "go"}),
+        content("model", calls(id="a"), calls(id="b"), cached=True),
+        content(
+            "user", returns(id="a"), returns(id="b"), {"text": "and"}, {"text": "more"}, x=1.50
+        ),
+    ]
+    found = decode_contents(raw)
+    assert [m.role for m in found] == ["user", "assistant", "tool", "tool", "user"]
+    assert [m.call for m in found[2:4]] == ["a", "b"]
+    assert encode_contents(found) == raw
+    # Results that took the place of others, or changed it, stay in one content.
+    for results in ((found[3], found[2]), (found[2], tool_result("b", "new"))):
+        assert [len(c["parts"]) for c in encode_contents([*found[:2], *results])] == [1, 2, 2]
+    made = [tool_result("a", "1"), tool_result("b", "2"), user("next")]
+    assert [len(c["parts"]) for c in encode_contents([*found[:2], *made])] == [1, 2, 2, 1]
+    # Text that stood behind results stands alone when they are gone.
+    assert encode_contents([found[1], found[4]])[1] == content(
+        "user", {"text": "and"}, {"text": "more"}
+    )
+    assert encode_contents(found[4:]) == [content("user", {"text": "and"}, {"text": "more"})]
+
+
+def test_results_that_were_in_several_contents_stay_there():
+    raw = [
+        content("model", calls(id="a"), calls(id="b"), calls(id="c")),
+        content("user", returns(id="a"), returns(id="b")),
+        content("function", returns(id="c"), name="x"),
+        content("user", {"text": "a"}),
+        content("user", {"text": "b"}, returns(id="d")),
+    ]
+    assert encode_contents(decode_contents(raw)) == raw
+
+
+def test_texts_in_front_of_results():
+    raw = [content("model", calls()), content("user", {"text": "a"}, returns(), {"text": "b"})]
+    found = decode_contents(raw)
+    assert [m.role for m in found] == ["assistant", "user", "tool", "user"]
+    assert encode_contents(found) == raw
+    # The session shows results first.
+    shown = [found[0], found[2], found[1], found[3]]
+    assert [c["parts"] for c in encode_contents(shown)] == [
+        [calls()], [returns()], [{"text": "a"}, {"text": "b"}],
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"parts": [{"text": "no role"}]},
+        {"role": None, "parts": {"text": "one part"}},
+        {"role": "model"},
+        {"role": "model", "parts": []},
+        {"role": "user", "parts": None, "x": 1},
+        {"role": "function", "parts": [returns(id="c")]},
+        {"role": "model", "parts": 5},
+        {"role": "user", "parts": [{"functionResponse": {}}]},
+        {"role": "user", "parts": [{"functionResponse": {"id": 5, "response": {"output": ""}}}]},
+    ],
+)
+def test_forms_of_contents(raw):
+    assert encode_contents(decode_contents([raw])) == [raw]
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "field"),
+    [
+        ({}, "missing-field", "parts"),
+        ({"content": "hi"}, "missing-field", "parts"),
+        ({"role": "assistant", "parts": []}, "wrong-role", "role"),
+        ({"role": 5, "parts": []}, "wrong-type", "role"),
+        ([], "missing-field", "parts"),
+        ({"role": "user", "parts": [{"text": "\ud800"}]}, "lone-surrogate", "parts[0].text"),
+        ({"role": "user", "parts": [{"text": float("nan")}]}, "invalid-number", "parts[0].text"),
+    ],
+)
+def test_what_is_no_content_is_refused(value, code, field):
+    with pytest.raises(DecodeError) as caught:
+        decode_contents([content("user", {"text": "a"}), value])
+    assert (caught.value.code, caught.value.field, caught.value.entry) == (code, field, 1)
+
+
+def test_what_is_no_json_is_refused():
+    deep = []
+    for _ in range(100_000):
+        deep = [deep]
+    for value in (content("user", {"text": b"x"}), content("user", deep)):
+        with pytest.raises((InvalidArgument, DecodeError)) as caught:
+            decode_contents([value])
+        assert caught.value.code in {"wrong-type", "too-deep"}
+
+
+def test_texts_stay_verbatim_where_a_content_is_one_message():
+    text = '{ "role" :"model","parts":[ {"text":"a", "n": 1.50} ] }'
+    (message,) = decode_contents([json.loads(text)])
+    assert write_contents([evolve(message, origin=text)]) == [text]
+    changed = evolve(message, origin=text, parts=(Text("b"), *message.parts))
+    expected = '{"role":"model","parts":[{"text":"b"},{"text":"a","n":1.50}]}'
+    assert write_contents([changed]) == [expected]
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["not json", "5", '{"role":"user","content":"a"}', '{"type":"message","message":{}}',
+     '{"role":"assistant","parts":[]}', '{"role":"model","parts":[{"text":"a"}]}'],
+)  # fmt: skip
+def test_an_origin_that_is_no_content_of_this_role_says_nothing(origin):
+    assert encode_contents([evolve(user("a"), origin=origin)]) == [content("user", {"text": "a"})]
+
+
+# Ids
+
+
+def test_calls_without_ids_are_named_after_their_place_and_written_without():
+    raw = [
+        content("user", {"text": "go"}),
+        content("model", {"text": "ok"}, calls(), calls("cat"), calls()),
+        content("user", returns(), returns("cat"), returns()),
+        content("model", calls()),
+        content("user", returns(response={"output": "last"})),
+    ]
+    found = decode_contents(raw)
+    assert [c.id for m in found for c in m.calls] == [
+        "call_1_1",
+        "call_1_2",
+        "call_1_3",
+        "call_3_0",
+    ]
+    assert [m.call for m in found if m.role == "tool"] == [
+        "call_1_1", "call_1_2", "call_1_3", "call_3_0",
+    ]  # fmt: skip
+    assert encode_contents(found) == raw
+    new = tool_result("call_3_0", "new", name="ls")
+    assert encode_contents([*found[:-1], new])[-1] == content(
+        "user", returns(response={"output": "new"})
+    )
+    assert decode_contents(raw[3:4], first=3)[0].calls[0].id == "call_3_0"
+
+
+def test_results_find_their_calls_by_id_and_then_by_name_and_order():
+    raw = [
+        content("model", calls(id="a"), calls(), calls("cat"), calls(id="b")),
+        content("user", returns(id="b"), returns(), returns(), returns(id="x"), returns("dog")),
+        content("user", returns("cat", id="y"), returns("cat")),
+    ]
+    found = decode_contents(raw)
+    assert [m.call for m in found[1:]] == [
+        "b", "a", "call_0_1", "x", "result_1_4", "call_0_2", "result_2_1",
+    ]  # fmt: skip
+    assert encode_contents(found) == raw
+
+
+def test_a_result_answers_the_latest_turn():
+    turn = [content("model", calls()), content("user", {"text": "stop"})]
+    one = [content("model", calls()), content("user", returns())]
+    # Turns of the model that follow one another are one, as flattened parallel calls are.
+    found = decode_contents([*turn, *one, content("user", returns())])
+    assert [m.call for m in found if m.role == "tool"] == ["call_0_0", "call_2_0"]
+    found = decode_contents([*one, *turn, *one])
+    assert [m.call for m in found if m.role == "tool"] == ["call_0_0", "call_2_0"]
+
+
+def test_a_renamed_call_is_written_with_its_new_id_and_all_it_had():
+    signed = {**calls(id="a", willContinue=False), "thoughtSignature": "s", "new": 1}
+    raw = [content("model", signed), content("user", returns(id="a", scheduling="SILENT"))]
+    model, result = decode_contents(raw)
+    model = evolve(model, parts=(evolve(model.parts[0], id="a_2"),))
+    written = encode_contents([model, evolve(result, call="a_2")])
+    assert written[0]["parts"] == [
+        {"functionCall": {**signed["functionCall"], "id": "a_2"}, "thoughtSignature": "s", "new": 1}
+    ]
+    assert written[1]["parts"] == [returns(id="a_2", scheduling="SILENT")]
+
+
+# Signatures
+
+
+def test_signed_parts_stay_as_they_are_when_others_change():
+    parts = [
+        {"text": "a", "thoughtSignature": "s1"},
+        {"text": "a"},
+        {"text": "", "thoughtSignature": "s2"},
+        {**calls(args={"b": 1.50, "a": 1}), "thoughtSignature": "s3"},
+        calls(args={"b": 1.50, "a": 1}),
+    ]
+    (message,) = decode_contents([content("model", *parts)])
+    assert [part.kind for part in message.parts] == ["text", "text", "thinking"] + ["tool-call"] * 2
+    for gone in range(5):
+        kept = message.parts[:gone] + message.parts[gone + 1 :]
+        expected = parts[:gone] + parts[gone + 1 :]
+        if gone == 0:  # equal texts: the first that was read stands for the first that is there
+            expected[0] = parts[0]
+        assert encode_contents([evolve(message, parts=kept)]) == [content("model", *expected)]
+    fresh = encode_contents([bare(message)])
+    assert fresh[0]["parts"][2:4] == [
+        {"text": "", "thoughtSignature": "s2"},
+        {"functionCall": {"id": "call_0_3", **calls(args={"b": 1.5, "a": 1})["functionCall"]},
+         "thoughtSignature": "s3"},
+    ]  # fmt: skip
+
+
+# What is written is what was said
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from(["", "a", "\u2028"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["text", "a", "type", "parts"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+IDS = st.sampled_from(["a", "b", "call_1_0"]) | st.none()
+
+
+def _with_id(kind, fields, name):
+    return {kind: {**fields, **({} if name is None else {"id": name})}}
+
+
+RAW_PARTS = st.one_of(
+    st.sampled_from([raw for raw, _ in PARTS]),
+    st.builds(_with_id, st.just("functionCall"), st.just({"name": "ls", "args": {}}), IDS),
+    st.builds(
+        _with_id,
+        st.just("functionResponse"),
+        st.fixed_dictionaries({"name": st.sampled_from(["ls", "cat"]), "response": JSON}),
+        IDS,
+    ),
+    JSON,
+)
+CONTENTS = st.builds(
+    lambda role, parts, more: {**more, "role": role, "parts": parts},
+    st.sampled_from(["user", "model", "function", None]),
+    st.lists(RAW_PARTS, max_size=4),
+    st.dictionaries(st.just("more"), JSON),
+)
+
+
+@given(st.lists(CONTENTS, max_size=6))
+def test_contents_come_back(raw):
+    found = decode_contents(raw)
+    assert encode_contents(found) == raw
+    assert sum(m.role == "tool" for m in found) == sum(
+        isinstance(p, dict) and isinstance(p.get("functionResponse"), dict)
+        for c in raw if c["role"] != "model" for p in c["parts"]
+    )  # fmt: skip
+
+
+def joined(message):
+    """Give what a content can hold of a message."""
+    parts = []
+    for part in message.parts:
+        if isinstance(part, Text) and message.role == "tool":
+            if parts and isinstance(parts[0], Text):
+                parts[0] = Text(parts[0].text + part.text)
+            else:
+                parts.insert(0, part)
+        elif isinstance(part, ToolCall):
+            parts.append(evolve(part, arguments="{}"))
+        else:
+            parts.append(part)
+    role = "user" if message.role == "system" else message.role
+    return role, message.call, message.error, [p for p in parts if p != Text("")]
+
+
+@given(st.lists(messages(), max_size=6))
+def test_messages_come_back_but_for_what_is_told(made):
+    made = [m for m in made if all(call.id for call in m.calls)]
+    found = decode_contents(encode_contents(made))
+    assert len(found) == len(made)
+    for message, again in zip(made, found, strict=True):
+        missing = Counter(unwritten(message))
+        role, call, error, parts = joined(message)
+        kept = [p for p in parts if not isinstance(p, Opaque)]
+        kept = [p for p in kept if not (isinstance(p, Thinking) and p.redacted)]
+        assert joined(again) == (role, call, error, kept)
+        assert len(parts) - len(kept) == missing["opaque"] + missing["thinking"]
+
+
+# Heads and usage
+
+
+def test_heads_come_back():
+    builtin = {"googleSearch": {}}
+    body = {
+        "model": "models/gemini-3-pro",
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "tools": [
+            {
+                "functionDeclarations": [
+                    {"name": "ls", "description": "List.",
+                     "parametersJsonSchema": {"type": "object", "n": 1.50}},
+                    {"name": "cat", "parameters": {"type": "OBJECT"}},
+                    {"name": "now"},
+                ]
+            },
+            builtin,
+        ],
+    }  # fmt: skip
+    head = read_head(parse(json.dumps(body)))
+    assert head.system == "Be brief."
+    assert head.route == Route(
+        "google", "gemini-3-pro", (("tools", '[{"googleSearch":{}}]'),), "none"
+    )
+    assert [t.name for t in head.tools] == ["ls", "cat", "now"]
+    assert head.tools[0].schema == '{"type":"object","n":1.5}'
+    written = json.loads(compact(write_head(head)))
+    del body["model"]
+    assert written == body
+    request = Request(head, (user("hi"),))
+    assert encode_request(request) == {"contents": [content("user", {"text": "hi"})], **body}
+
+
+def test_heads_in_other_spellings():
+    body = {
+        "system_instruction": {"parts": {"text": "One."}},
+        "tools": [{"function_declarations": [{"name": "f", "parameters_json_schema": {"a": 1}}]}],
+    }
+    head = read_head(parse(json.dumps(body)), "gemini-2.5-pro")
+    assert (head.system, head.tools) == ("One.", (Tool("f", "", '{"a":1}'),))
+    assert head.route.model == "gemini-2.5-pro"
+    assert read_head({"systemInstruction": "Text."}).system == "Text."
+    many = {"systemInstruction": {"parts": [{"text": "a"}, {"text": ""}, {"text": "b"}, 5]}}
+    assert read_head(many).system == "a\n\nb"
+    for tools in (5, [5], [{"functionDeclarations": 5}], [{"functionDeclarations": [5]}]):
+        assert [t.name for t in read_head(parse(json.dumps({"tools": tools}))).tools] in ([], [""])
+
+
+def test_heads_from_elsewhere():
+    assert write_head(Head()) == {}
+    head = Head(Route("p", "m", (("tools", "not json"),)), tools=(Tool("f", "", "not json"),))
+    assert write_head(head) == {"tools": [{"functionDeclarations": [{"name": "f"}]}]}
+    for other in (Route("p", "m", (("tools", "{}"),)), Route(parameters=(("api", "[1]"),))):
+        assert write_head(Head(other)) == {}
+    assert encode_request(project(record(Session(), user("hi")))) == {
+        "contents": [content("user", {"text": "hi"})]
+    }
+
+
+@pytest.mark.parametrize(
+    ("value", "usage"),
+    [
+        ({"promptTokenCount": 100, "cachedContentTokenCount": 60, "candidatesTokenCount": 10,
+          "thoughtsTokenCount": 5, "toolUsePromptTokenCount": 7, "totalTokenCount": 122},
+         Usage(107, 15, 60)),
+        ({"prompt_token_count": 3, "thoughts_token_count": 2}, Usage(3, 2)),
+        ({"promptTokenCount": 1.5}, None),
+        ({"promptTokenCount": -5, "candidatesTokenCount": 1}, None),
+        ({}, None),
+        (None, None),
+    ],
+)  # fmt: skip
+def test_usage(value, usage):
+    assert read_usage(parse(json.dumps(value))) == usage
+
+
+def test_large_results_cost_what_they_hold():
+    many = 2_000
+    raw = [
+        content("model", *[calls(args={"n": n}) for n in range(many)]),
+        content("user", *[returns(response={"output": "x" * 10}) for _ in range(many)]),
+    ]
+    found = decode_contents(raw)
+    assert len(found) == many + 1
+    assert [m.call for m in found[1:]] == [c.id for c in found[0].calls]
+    assert sum(len(m.origin) for m in found) < 3 * len(json.dumps(raw))
+    assert encode_contents(found) == raw
+    assert all(isinstance(m, Message) for m in found)
