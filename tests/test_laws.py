@@ -419,7 +419,7 @@ def test_memory_that_lies_is_noticed(monkeypatch):
 def test_numbers_out_of_order_are_noticed():
     first = Node(user("a"), None, None)
     second = Node(user("b"), first, first)
-    second.number = 7
+    object.__setattr__(second, "number", 7)
     session = Session(second, second)
     assert "entry 1 stands at a wrong place" in BY_NAME["append-only"].broken(session)
 
@@ -549,7 +549,7 @@ def test_unknown_laws_and_kinds_are_refused():
 
 
 def rewrites_a_node(session):
-    session.leaf.entry = user("rewritten")
+    object.__setattr__(session.leaf, "entry", user("rewritten"))
     return session
 
 

@@ -218,7 +218,7 @@ def stale_checkpoint(sound, session, entry):
     after = sound(session, entry)
     if after.leaf.kept is not None:
         stale = {what: session.folds.get(what, what.init) for what in after.leaf.kept}
-        after.leaf.kept = {**stale, journal._VIEW: after.view}
+        object.__setattr__(after.leaf, "kept", {**stale, journal._VIEW: after.view})
     return after
 
 

@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, Self, TypeVar, cast
 
 from attrs import field, frozen
+from attrs.exceptions import FrozenInstanceError
 
 from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.checks import check_type
@@ -34,32 +35,72 @@ class Node:
 
     `jump` points further up the path (the skew-binary rule), so that a number is found in
     logarithmic time; `kept` is the memory of the folds.
+
+    Nodes are made by recording, and sessions share them: they can't be changed.
     """
 
     __slots__ = ("depth", "entry", "jump", "kept", "number", "parent", "previous")
 
-    def __init__(self, entry: Entry, parent: Node | None, previous: Node | None) -> None:
-        self.entry = entry
-        self.parent = parent
-        self.previous = previous
-        self.number: int = 0 if previous is None else previous.number + 1
-        self.kept: dict[Fold[Any], Any] | None = None
-        if parent is None:
-            self.depth = 0
-            self.jump: Node | None = None
-            return
-        self.depth = depth = parent.depth + 1
-        skip = parent.jump
-        if skip is not None and depth - 1 - skip.depth == skip.depth - (
-            skip.jump.depth if skip.jump is not None else -1
-        ):
-            self.jump = skip.jump
-        else:
-            self.jump = parent
+    entry: Entry
+    parent: Node | None
+    previous: Node | None
+    number: int
+    depth: int
+    jump: Node | None
+    kept: dict[Fold[Any], Any] | None
+
+    def __new__(cls, entry: Entry, parent: Node | None, previous: Node | None) -> Self:
+        """Make a node, as recording does."""
+        return cast("Self", _make(entry, parent, previous))
+
+    def __setattr__(self, name: str, value: Any, /) -> None:
+        raise FrozenInstanceError
+
+    def __delattr__(self, name: str, /) -> None:
+        raise FrozenInstanceError
 
     def __repr__(self) -> str:
         """Show number and entry."""
         return f"<{self.number}: {self.entry!r}>"
+
+
+class _NewNode(Node):
+    """A node while it is made, with fields that can be set."""
+
+    __slots__ = ()
+
+    # Both, since they share a slot: with one alone each assignment goes the slow way.
+    __setattr__ = object.__setattr__
+    __delattr__ = object.__delattr__
+
+
+_new = object.__new__
+
+
+def _make(entry: Entry, parent: Node | None, previous: Node | None) -> Node:
+    # Every entry comes through here: plain assignments, and another class at the end, cost less
+    # than the constructor of a frozen class.
+    node: Any = _new(_NewNode)
+    node.entry = entry
+    node.parent = parent
+    node.previous = previous
+    node.number = 0 if previous is None else previous.number + 1
+    node.kept = None
+    if parent is None:
+        node.depth = 0
+        node.jump = None
+    else:
+        node.depth = depth = parent.depth + 1
+        skip = parent.jump
+        if skip is not None and depth - 1 - skip.depth == skip.depth - (
+            skip.jump.depth if skip.jump is not None else -1
+        ):
+            node.jump = skip.jump
+        else:
+            node.jump = parent
+    node.__class__ = Node
+    made: Node = node
+    return made
 
 
 @frozen(eq=False)
@@ -151,7 +192,7 @@ def _rebuild(entries: tuple[tuple[Entry, int], ...], leaf: int) -> Session:
 
 def append(session: Session, entry: Entry) -> Session:
     """Append an entry under the leaf, unchecked: for the gate, which checks first."""
-    node = Node(entry, session.leaf, session.last)
+    node = _make(entry, session.leaf, session.last)
     view = step(session.view, node.number, entry)
     folds = session.folds
     for known in folds:
@@ -159,7 +200,7 @@ def append(session: Session, entry: Entry) -> Session:
             folds = {f: _stepped(f, value, node, view) for f, value in folds.items()}
             break
     if not node.depth % STRETCH:
-        node.kept = {_VIEW: view, **folds}
+        object.__setattr__(node, "kept", {_VIEW: view, **folds})
     return Session(node, node, view, folds)
 
 
