@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
+from math import isfinite
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -41,6 +42,7 @@ __all__ = [
     "plain",
     "quote",
     "read_file",
+    "span",
     "spans",
     "split",
     "string",
@@ -234,13 +236,25 @@ def compact(value: Json) -> str:
 
 
 def plain(text: str) -> Any:
-    """Read a JSON text that `parse` has accepted into Python's own numbers."""
-    return json.loads(text, parse_int=_short)
+    """Read a JSON text that `parse` has accepted into Python's own numbers.
+
+    A number that is too large for them stays a text: Python would make it an infinity, which JSON
+    does not know.
+
+    >>> plain("[1, 1.5, 1e400]")
+    [1, 1.5, '1e400']
+    """
+    return json.loads(text, parse_int=_short, parse_float=_finite)
 
 
-def _short(digits: str) -> int | float:
+def _finite(digits: str) -> float | str:
+    value = float(digits)
+    return value if isfinite(value) else digits
+
+
+def _short(digits: str) -> int | float | str:
     # Python refuses to read an integer of thousands of digits; JavaScript rounds it.
-    return int(digits) if len(digits) < 4300 else float(digits)
+    return int(digits) if len(digits) < 4300 else _finite(digits)
 
 
 def spans(text: str, path: tuple[str | int, ...]) -> tuple[int, int, list[tuple[int, int]]]:
@@ -253,6 +267,23 @@ def spans(text: str, path: tuple[str | int, ...]) -> tuple[int, int, list[tuple[
     >>> spans('{"m": [1, 22]}', ("m",))
     (6, 13, [(7, 8), (10, 12)])
     """
+    at = _find(text, path)
+    inner = list(_members(text, at))
+    end = _skip(text, inner[-1][2] if inner else at + 1) + 1
+    return at, end, [(start, stop) for _, start, stop in inner]
+
+
+def span(text: str, path: tuple[str | int, ...]) -> tuple[int, int]:
+    """Find where the value at `path` begins and ends; as `spans`, for a value of any kind.
+
+    >>> span('{"m": "x"}', ("m",))
+    (6, 9)
+    """
+    at = _find(text, path)
+    return at, _DECODER.raw_decode(text, at)[1]
+
+
+def _find(text: str, path: tuple[str | int, ...]) -> int:
     at = _skip(text, len(BOM) if text.startswith(BOM) else 0)
     for step in path:
         found = at
@@ -261,9 +292,7 @@ def spans(text: str, path: tuple[str | int, ...]) -> tuple[int, int, list[tuple[
             if name == step:
                 found = start
         at = found
-    inner = list(_members(text, at))
-    end = _skip(text, inner[-1][2] if inner else at + 1) + 1
-    return at, end, [(start, stop) for _, start, stop in inner]
+    return at
 
 
 def _members(text: str, at: int) -> Iterator[tuple[str | int, int, int]]:
