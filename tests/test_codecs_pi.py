@@ -60,7 +60,7 @@ from ctxalgebra import (
     tool_result,
     user,
 )
-from ctxalgebra.codecs import pi
+from ctxalgebra.codecs import openai_chat, pi
 from ctxalgebra.codecs.lines import compact
 from ctxalgebra.codecs.pi_encode import encode
 from ctxalgebra.codecs.pi_messages import (
@@ -277,8 +277,10 @@ def test_a_conversation():
         "Sent",
         "Reply",
         "Message",
+        "Note",
     ]
-    assert [item.name for item in kinds if isinstance(item, Note)] == ["pi", "pi-entry", "pi"]
+    names = [item.name for item in kinds if isinstance(item, Note)]
+    assert names == ["pi", "pi-entry", "pi", "pi-end"]
     assert kinds[2] == Head(route)
     assert kinds[5] == Head(sent_route)
     assert kinds[6] == Sent(inferred=True, time=7)
@@ -372,8 +374,8 @@ def test_lines_that_the_model_never_sees_are_notes():
         entry("usage", "h", "g", kind="summary", usage={}, targetId="a"),
     )
     assert decoded.repairs == ()
-    assert len(decoded.session) == 10
-    assert {item.name for item in entries(decoded, Note)} == {"pi"}
+    assert len(decoded.session) == 11
+    assert {item.name for item in entries(decoded, Note)} == {"pi", "pi-end"}
 
 
 def test_injected_messages_are_the_users():
@@ -659,7 +661,7 @@ def test_a_line_without_id_in_front_of_its_parent():
 
 def test_a_message_is_not_read_under_another_parent_than_it_has():
     decoded = read(HEADER, said("a", None, "user", "1"), said("b", "a", "assistant", "2"))
-    second = path(decoded.session)[-1].entry.message
+    second = decoded.session.view.messages()[1]
     front = record(at_leaf(decoded.session, 0), evolve(second, id="c"))
     moved = evolve(second, id="c", origin=second.origin.replace('"b"', '"c"'))
     for session in (front, record(at_leaf(decoded.session, 0), moved)):
@@ -793,7 +795,7 @@ def test_late_results_move_behind_their_calls():
     assert texts(decoded.session) == ["q", "", "one", "", "two", "next"]
     assert decoded.repairs[0].line == 5
     moved = next(n for n in path(decoded.session) if getattr(n.entry, "call", "") == "c1")
-    assert json.loads(moved.parent.entry.data) == {"code": "late-result", "line": 5}
+    assert json.loads(moved.parent.entry.data) == {"code": "late-result", "line": 5, "of": [5]}
 
 
 def test_early_results_move_behind_their_calls():
@@ -1323,15 +1325,38 @@ def test_the_leaf_is_made_the_last_entry():
 
 
 def test_decisions_and_labels_without_a_line_are_left_out():
-    session = record(Session(), Note("pi", json.dumps(HEADER)), user("a"))
-    session = record(
-        session, Sent(), Reply("completed", assistant(Thinking("t"), ToolCall("c", "n")))
-    )
+    session = record(read(HEADER).session, user("a"), Sent())
+    session = record(session, Reply("completed", assistant(Thinking("t"), ToolCall("c", "n"))))
     session = record(session, tool_result("c", "x"), Sent(), Reply("completed", assistant("ok")))
     session = record(session, Label(0, "header"), Strip("400", breaks=True))
-    session = record(session, Drop(3, 4, "big", breaks=True), UsageReport(2, Usage(1)))
+    session = record(session, Drop(4, 5, "big", breaks=True), UsageReport(3, Usage(1)))
     kinds = [json.loads(line)["type"] for line in encode(session).decode().splitlines()]
     assert kinds == ["session", "message", "message", "message", "message", "usage"]
+
+
+FORGED = ["codec-repair", "codec-part", "repair", "leaf"]
+FORGED += [f"pi{ending}" for ending in ("", "-entry", "-aside", "-headless", "-unterminated")]
+FORGED += ["pi-end", "openai-chat", "claude-code-entry"]
+
+
+@pytest.mark.parametrize("data", ["{}", "", "999", '{"code":"late-parent","line":2,"entry":"a"}'])
+@pytest.mark.parametrize("name", FORGED)
+def test_notes_of_a_host_hide_nothing_whatever_their_names(name, data):
+    for session in (Session(), read(HEADER, said("a", None, "user", "1"), end="").session):
+        grown = record(session, Note(name, data), user("2"), Sent(), Note(name, data))
+        grown = record(grown, Reply("completed", assistant("3")), Note(name, data), Label(0, "x"))
+        written = encode(grown)
+        assert written.count(b'"customType"') == 3
+        again = pi.decode(written)
+        assert texts(again.session) == texts(grown)
+        assert encode(again.session) == written
+
+
+def test_a_file_of_another_format_is_written_from_its_messages():
+    decoded = openai_chat.decode(b'[{"role":"user","content":"hi"},{"role":"what"}]')
+    session = record(decoded.session, Note("mine", "x"), assistant("ok"))
+    kinds = [json.loads(line)["type"] for line in encode(session).decode().splitlines()]
+    assert kinds == ["session", "message", "custom", "message"]
 
 
 def test_a_line_that_no_longer_says_what_the_entry_says_is_not_used():
@@ -1644,8 +1669,9 @@ def goes_on(decoded):
     found = codes(decoded).keys()
     if open_calls(session) and {"reused-id", "missing-id"} & found:
         return
-    if {"late-parent", "early-result"} <= found:
-        # The result may stand behind the leaf; what goes on is then another branch than it.
+    if "late-parent" in found and {"early-result", "reused-id"} & found:
+        # What stands behind the leaf already is then another branch than what goes on, and calls
+        # and results are paired anew.
         return
     for call in open_calls(session):
         session = abandon(session, call, "gone")

@@ -50,7 +50,6 @@ from collections.abc import Callable, Collection, Sequence
 from attrs import evolve, frozen
 
 from ctxalgebra.codecs.intake import (
-    UNTERMINATED,
     Act,
     Decoded,
     Intake,
@@ -491,11 +490,7 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
         for index, (raw, row, parent) in enumerate(zip(lines, rows, tree.parents, strict=True))
     ]
     start = Session() if header >= 0 else record(Session(), Note(NAME + HEADLESS))
-    decoded = take_in(items, NAME, [*repairs, *tree.repairs], start)
-    if ended:
-        return decoded
-    session = record(decoded.session, Note(NAME + UNTERMINATED))
-    return evolve(decoded, session=session)
+    return take_in(items, NAME, [*repairs, *tree.repairs], start, ended=ended)
 
 
 def _check_readable(rows: Sequence[Row], header: int, file: str | None) -> list[Repair]:

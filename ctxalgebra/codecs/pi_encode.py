@@ -8,7 +8,7 @@ everything that was recorded since, a new line is made:
   behind its reply, where requests show it; a request itself has no line;
 * a head that changed the route is a `model_change`, unless the reply behind it says the same;
 * `Cut` is a `compaction`, `Replace` a `context_edit`, `Label` a `label`, `UsageReport` a `usage`,
-  a note of another name a `custom` line;
+  a host's own note a `custom` line;
 * system text and tools, parameters of a route other than `api`, `Drop`, `Strip`, asks and answers,
   and what is decided about a result that a repair made have no line in this format: they are left
   out. Our own journal keeps them.
@@ -23,12 +23,10 @@ under it makes it so, since the leaf of a file is its last entry.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from attrs import evolve
 
 from ctxalgebra.codecs import pi
-from ctxalgebra.codecs.intake import ASIDE, ENTRY, FORMATS, REPAIR, RESULTS, UNTERMINATED
+from ctxalgebra.codecs.intake import ASIDE, ENTRY, MISSING, REPAIR, RESULTS, UNTERMINATED, taken
 from ctxalgebra.codecs.lines import Json, Number, clock, compact, integer, iso, parse, string
 from ctxalgebra.codecs.pi_messages import (
     Spoken,
@@ -47,8 +45,6 @@ from ctxalgebra.model.view import EMPTY_VIEW, View, step
 __all__ = ["encode"]
 
 _HEADER_ID = "ctxalgebra"
-_MADE = "missing-result"
-_HEADLESS = pi.NAME + pi.HEADLESS
 _NO_LF = pi.NAME + UNTERMINATED
 _LINES = tuple(pi.NAME + ending for ending in ("", ENTRY, ASIDE))
 
@@ -63,10 +59,6 @@ def _value(raw: str) -> Json:
 def _object(raw: str) -> dict[str, Json]:
     value = _value(raw)
     return value if isinstance(value, dict) else {}
-
-
-def _is_line(entry: Entry) -> bool:
-    return isinstance(entry, Note) and entry.name in (*_LINES, _NO_LF, _HEADLESS)
 
 
 def _said(entry: Entry) -> str:
@@ -88,6 +80,8 @@ class _Writer:
     Lines are known by their number in the file; 0 is the root, and so is the header.
 
     Attributes:
+        known: the number of the last entry that was read from a file of this format, or -1.
+        host: the number of the first entry that was not read from any file.
         views: by entry number, the view behind it.
         lines: the nearest line up the path; what stands under the entry stands under that line.
         own: the line of the entry itself.
@@ -99,8 +93,11 @@ class _Writer:
         ids: what the file calls the calls that a repair has renamed.
     """
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
-        self.nodes = nodes
+    def __init__(self, session: Session) -> None:
+        self.nodes = nodes = log(session)
+        name, end = taken(session)
+        self.known = end if name == pi.NAME else -1
+        self.host = end + 1
         self.out: list[str] = []
         self.views: dict[int, View] = {-1: EMPTY_VIEW}
         self.lines: dict[int, int] = {-1: 0}
@@ -115,21 +112,19 @@ class _Writer:
         self.objects = 0
         self.last_line = 0
         self.unterminated = -1
-        self.known = any(_is_line(node.entry) for node in nodes)
-        self.rows: dict[int, pi.Row] = {}
-        if self.known:
-            said = [(node.number, raw) for node in nodes if (raw := _said(node.entry))]
-            # A byte order mark is one on the first line only.
-            self.rows = {
-                number: pi.read_row(raw, line=1 if raw == said[0][1] else 2, limit=len(raw))
-                for number, raw in said
-            }
+        read = nodes[: self.known + 1]
+        said = [(node.number, raw) for node in read if (raw := _said(node.entry))]
+        # A byte order mark is one on the first line only.
+        self.rows = {
+            number: pi.read_row(raw, line=1 if raw == said[0][1] else 2, limit=len(raw))
+            for number, raw in said
+        }
         self.used = {row.name for row in self.rows.values() if row.kind != "session"} - {""}
         header = next((row for row in self.rows.values() if row.kind), None)
         self.chained = False
         if header is not None and header.kind == "session":
             self.chained = (integer((header.value or {}).get("version")) or 1) < 2
-        elif self.known:
+        elif self.known >= 0:
             self.chained = not self.used
 
     # Lines
@@ -335,7 +330,7 @@ class _Writer:
     def _other(self, number: int, entry: Entry) -> None:
         """Make a line for what is no message."""
         match entry:
-            case Note() if not entry.name.startswith((*FORMATS, REPAIR)):
+            case Note() if number >= self.host:
                 self.make(number, "custom", {"customType": entry.name, "data": entry.data})
             case Label() if (
                 target := self._name(entry.target) or self.names[self.lines[entry.target]]
@@ -371,12 +366,14 @@ class _Writer:
         said = None if row.spoken is None else row.spoken.message
         if note.name == _NO_LF:
             self.unterminated = len(self.out)
+        elif note.name not in _LINES:
+            return
         elif row.kind == "session" or note.name == pi.NAME + ASIDE:
             self._write(note.data, said)
             self.objects += bool(row.kind)
             if note.name != pi.NAME + ASIDE:
                 self.calls[row.name] = 0
-        elif note.name != _HEADLESS:
+        else:
             self._emit(note.data, row.name, number, said)
 
     def entry(self, node: Node) -> None:
@@ -390,9 +387,10 @@ class _Writer:
         if isinstance(entry, Reply):
             self.replies[before.flight] = number
         mark = parent.entry if parent is not None and above == number - 1 else None
-        if self.known and isinstance(mark, Note) and mark.name in (REPAIR, pi.NAME + ENTRY):
+        read = number <= self.known
+        if read and isinstance(mark, Note) and mark.name in (REPAIR, pi.NAME + ENTRY):
             self._known(number, entry, mark)
-        elif isinstance(entry, Note) and _is_line(entry):
+        elif read and isinstance(entry, Note):
             self._read_line(number, entry)
         elif isinstance(entry, Reply):
             self.reply(node, entry)
@@ -410,7 +408,7 @@ class _Writer:
         elif code not in RESULTS:
             self._stand(line, string(repaired.get("entry")), number)
             self._renamed(number, entry)
-        elif code != _MADE:
+        elif code != MISSING:
             self.own[number] = line
         if isinstance(entry, Head | Reply):
             self.written[number] = self.views[number].head.route
@@ -450,10 +448,9 @@ def encode(session: Session) -> bytes:
     >>> print(encode(record(Session(), user("hi"))).decode().splitlines()[1][:50])
     {"type":"message","id":"00000000","parentId":null,
     """
-    nodes = log(session)
-    writer = _Writer(nodes)
-    if not writer.known:
+    writer = _Writer(session)
+    if writer.known < 0:
         writer.header()
-    for node in nodes:
+    for node in writer.nodes:
         writer.entry(node)
     return writer.finish(session.leaf)
