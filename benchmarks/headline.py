@@ -30,18 +30,17 @@ from ctxalgebra import (
     assistant,
     chars4,
     dry_run,
-    pipeline,
     record,
     reply,
-    select,
     send,
     tool_result,
     user,
 )
+from ctxalgebra.replay import plan
 
 BUDGET, TARGET = 64_000, 40_000
 REQUESTS = 2_000
-settle = pipeline(partial(select, budget=BUDGET, target=TARGET))
+settle = plan("paging", budget=BUDGET, target=TARGET).settle
 
 Row = dict[str, str]
 """One plain message: `role`, `text`, and for a call `id`, `arguments`, `thinking`."""
@@ -171,8 +170,14 @@ Measured = tuple[float | None, str]
 
 
 def turn_against_floor(made: list[Turn], rows: list[tuple[Row, Row]]) -> Measured:
-    mine, bare = least(15, partial(ours, made), partial(floor, rows))
-    return mine / bare, f"{_micro(mine)} against {_micro(bare)} a request"
+    mine, bare, making = least(
+        15,
+        partial(ours, made),
+        partial(floor, rows),
+        lambda: [message(row) for pair in rows for row in pair],
+    )
+    made_for = f"making its messages {_micro(making)}"
+    return mine / bare, f"{_micro(mine)} against {_micro(bare)} a request; {made_for}"
 
 
 def _micro(seconds: float) -> str:

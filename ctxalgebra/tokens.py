@@ -78,19 +78,17 @@ def _calibration(measure: Measure) -> Fold[_Fitted | None]:
     def step(known: _Fitted | None, node: Node, view: View) -> _Fitted | None:
         entry, sent = node.entry, view.sent
         usage: Usage | None = None
-        match entry:
-            case UsageReport(sent=number):
-                usage = entry.usage if sent is not None and number == sent.number else None
-            case Reply(outcome="completed"):
-                usage = entry.usage
-            case _:  # a reply that did not complete
-                pass
+        if type(entry) is Reply:
+            usage = entry.usage if entry.outcome == "completed" else None
+        elif type(entry) is UsageReport and sent is not None and entry.sent == sent.number:
+            usage = entry.usage
         if sent is None or usage is None or not usage.input:
             return known
-        head = measure(sent.head)
+        route, before = sent.head.route, None
+        if known is not None and (known[0] is route or known[0] == route):
+            before = known[1]
         messages = sent.slots.total(measure, sent.end)
-        before = known[1] if known is not None and known[0] == sent.head.route else None
-        return sent.head.route, _fit(before, head, messages, usage.input)
+        return route, _fit(before, measure(sent.head), messages, usage.input)
 
     nothing: _Fitted | None = None
     return Fold("calibration", nothing, step, reads=(Reply, UsageReport))

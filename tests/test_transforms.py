@@ -250,9 +250,23 @@ def test_the_notice_is_the_callers_and_is_told_what_left():
     for _ in range(4):
         session = turn(session, user(of(50)), of(50))
     cut = select(record(session, user("now")), budget=300, target=150, notice=notice)
-    assert told[-1] == Evicted(0, 8, 6)
-    assert [e.count for e in told] == [2, 4, 6]
+    assert told == [Evicted(0, 8, 6)]
     assert project(cut).messages[0] == user("6 gone")
+
+
+def test_a_notice_that_is_too_long_costs_a_further_turn():
+    told = []
+
+    def notice(evicted):
+        told.append(evicted.count)
+        return of(60)
+
+    session = Session()
+    for _ in range(4):
+        session = turn(session, user(of(50)), of(50))
+    cut = select(record(session, user("now")), budget=300, target=150, notice=notice)
+    assert told == [6, 8]
+    assert [m.role for m in project(cut).messages] == ["user", "user"]
 
 
 @pytest.mark.parametrize(

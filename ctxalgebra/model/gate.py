@@ -97,8 +97,9 @@ def _calls_once(_: Session, entry: Any) -> str | None:
 
 def _calls_named(_: Session, entry: Any) -> str | None:
     message = entry.message if type(entry) is Reply else entry
-    if message is not None and not all(call.id for call in message.calls):
-        return "nothing can answer a call without an id"
+    for call in message.calls if message is not None else ():
+        if not call.id:
+            return "nothing can answer a call without an id"
     return None
 
 
@@ -412,7 +413,7 @@ def record(session: Session, *entries: Entry) -> Session:
     """
     for entry in entries:
         kind = type(entry)
-        rules = _BY_KIND.get(entry.role if isinstance(entry, Message) and kind is Message else kind)
+        rules = _BY_KIND.get(entry.role if type(entry) is Message else kind)
         if rules is None:
             raise InvalidArgument("unknown-kind", f"{kind.__name__} is no entry")
         for rule in rules:

@@ -26,7 +26,9 @@ Nothing here refuses anything: legality is the gate's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -96,7 +98,9 @@ class Slots:
             sums = self.sums.setdefault(measure, [0])
         if len(sums) <= end:
             sums.extend([-1] * (end + 1 - len(sums)))
-        at = end
+        if (total := sums[end]) >= 0:
+            return total
+        at = end - 1
         while (total := sums[at]) < 0:
             at -= 1
         for index in range(at, end):
@@ -104,21 +108,24 @@ class Slots:
             sums[index + 1] = total
         return total
 
-    def carry(self, earlier: Slots, same: int) -> None:
-        """Take over what was measured in an earlier array whose first `same` slots are ours."""
+    def carry(self, earlier: Slots, same: int, origins: list[int]) -> None:
+        """Take over what was measured in an earlier array.
+
+        Args:
+            same: so many first slots are ours, too.
+            origins: where each slot behind them stood there, as it is; -1 for what is new.
+        """
         for measure, totals in earlier.sums.items():
             known = totals.index(-1) if totals[-1] < 0 else len(totals)
-            weights = {
-                id(m): totals[i + 1] - totals[i]
-                for i, m in enumerate(earlier.messages[same : known - 1], same)
-            }
             ours = totals[: min(same + 1, known)]
-            if weights:
-                total = totals[same]
-                for message in self.messages[same:]:
-                    weight = weights.get(id(message))
-                    total += measure(message) if weight is None else weight
-                    ours.append(total)
+            if known > same + 1:
+                weights = [
+                    totals[origin + 1] - totals[origin]
+                    if 0 <= origin < known - 1
+                    else measure(self.messages[slot])
+                    for slot, origin in enumerate(origins, same)
+                ]
+                ours = [*ours[:-1], *accumulate(weights, initial=ours[-1])]
             self.sums[measure] = ours
 
 
@@ -277,7 +284,8 @@ def _show(view: View, items: Numbered, read: int, fresh: int, waiting: Numbered 
     for number, message in items:
         if message.empty and message.role != "tool":
             continue
-        slots = _append(slots, end, number, hide_blanks(message))
+        shown = hide_blanks(message) if message.blanks else message
+        slots = _append(slots, end, number, shown)
         end += 1
         if message.calls:
             opened = tuple([call.id for call in message.calls])
@@ -339,7 +347,8 @@ def _rewrite(
     number: int,
     why: str,
     at: int,
-    items: Iterable[tuple[int, int, Message]],
+    fresh: Sequence[tuple[int, int, Message]],
+    rest: int,
     *,
     hide: int | None,
     front: int,
@@ -348,26 +357,29 @@ def _rewrite(
 
     Args:
         at: the first slot that may differ from before; those in front of it stay as they are.
-        items: the new slots from there on: where each stood before, number, message; a notice
+        fresh: the new slots from there on: where each stood before, number, message; a notice
             stands for the first.
+        rest: the slots from here on follow, thinking aside as they are.
         hide: from which new slot on thinking goes; None for nowhere.
         front: how many of the first slots are the notice and kept messages.
     """
     same = max(at, 0)
-    messages, numbers = view.slots.messages[:same], view.slots.numbers[:same]
-    read, fresh, fixed = min(view.read, same), min(view.fresh, same), min(view.fixed, same)
-    for index, (before, n, message) in enumerate(items, same):
-        bound = hide is not None and index >= hide
-        shown = hide_thinking(message) if bound and message.thinks else message
-        if shown.empty and shown.role == "assistant":
-            continue
-        messages.append(shown)
-        numbers.append(n)
-        read += before < view.read
-        fresh += before < view.fresh
-        fixed += before < view.fixed
+    old = view.slots.messages
+    messages = [*old[:same], *(message for _, _, message in fresh), *old[rest : view.end]]
+    numbers = [*view.slots.numbers[:same], *(n for _, n, _ in fresh)]
+    numbers += view.slots.numbers[rest : view.end]
+    # Where each slot behind those that stay the same stood before: never falling.
+    stood = [*(before for before, _, _ in fresh), *range(rest, view.end)]
+    thinking: list[int] = []
+    if hide is not None:
+        thinking = [i for i in range(hide, len(messages)) if messages[i].thinks]
+    for index in reversed(thinking):
+        messages[index] = hide_thinking(messages[index])
+        if messages[index].empty:
+            del messages[index], numbers[index], stood[index - same]
     slots = Slots(messages, numbers)
-    slots.carry(view.slots, same)
+    moved = zip(stood, messages[same:], strict=True)
+    slots.carry(view.slots, same, [b if shown is old[b] else -1 for b, shown in moved])
     broke = view.broke
     if view.sent is not None and at < view.fixed:
         if broke is None:
@@ -378,9 +390,9 @@ def _rewrite(
         slots=slots,
         end=len(messages),
         front=front,
-        fixed=fixed,
-        read=read,
-        fresh=fresh,
+        fixed=min(view.fixed, same) + bisect_left(stood, view.fixed),
+        read=min(view.read, same) + bisect_left(stood, view.read),
+        fresh=min(view.fresh, same) + bisect_left(stood, view.fresh),
         broke=broke,
     )
 
@@ -390,18 +402,13 @@ def _bound(view: View, slot: int) -> int | None:
     return None if view.head.route.binding == "none" else slot
 
 
-def _items(view: View, first: int, last: int) -> list[tuple[int, int, Message]]:
-    numbers, messages = view.slots.numbers, view.slots.messages
-    return [(slot, numbers[slot], messages[slot]) for slot in range(first, last)]
-
-
 def _cut(view: View, number: int, cut: Cut) -> View:
-    through = view.slot(cut.through)
+    rest = view.slot(cut.through) + 1
     slots = [view.slot(n) for n in cut.keep]
     kept = [(slot, view.slots.numbers[slot], view.slots.messages[slot]) for slot in slots]
-    items = [(0, number, hide_blanks(cut.notice)), *kept, *_items(view, through + 1, view.end)]
-    front, hide = 1 + len(kept), _bound(view, 0)
-    view = _rewrite(view, number, cut.why, 0, items, hide=hide, front=front)
+    fresh = [(0, number, hide_blanks(cut.notice)), *kept]
+    hide = _bound(view, 0)
+    view = _rewrite(view, number, cut.why, 0, fresh, rest, hide=hide, front=len(fresh))
     return view._replace(frontier=cut.through)
 
 
@@ -409,22 +416,20 @@ def _replace(view: View, number: int, decision: Replace) -> View:
     at = view.slot(decision.target)
     bound = view.head.route.binding != "none"
     message = replaced(view.slots.messages[at], decision.message, bound=bound)
-    items = [(at, decision.target, message), *_items(view, at + 1, view.end)]
+    fresh = [(at, decision.target, message)]
     hide = _bound(view, at + 1)
-    return _rewrite(view, number, decision.why, at, items, hide=hide, front=view.front)
+    return _rewrite(view, number, decision.why, at, fresh, at + 1, hide=hide, front=view.front)
 
 
 def _drop(view: View, number: int, drop: Drop) -> View:
-    first, last = view.slot(drop.first), view.slot(drop.last)
-    items = _items(view, last + 1, view.end)
+    first, rest = view.slot(drop.first), view.slot(drop.last) + 1
     hide = _bound(view, first)
-    return _rewrite(view, number, drop.why, first, items, hide=hide, front=view.front)
+    return _rewrite(view, number, drop.why, first, (), rest, hide=hide, front=view.front)
 
 
 def _strip(view: View, number: int, strip: Strip) -> View:
     at = view.thinking(0)
-    items = _items(view, at, view.end)
-    return _rewrite(view, number, strip.why, at, items, hide=at, front=view.front)
+    return _rewrite(view, number, strip.why, at, (), at, hide=at, front=view.front)
 
 
 def _head(view: View, number: int, head: Head) -> View:
@@ -439,8 +444,7 @@ def _head(view: View, number: int, head: Head) -> View:
     names += [n for n in ("system", "tools") if getattr(old, n) != getattr(new, n)]
     why = f"the head changed: {', '.join(names)}"
     hide = None if old.route.binding == new.route.binding == "none" else 0
-    items = _items(view, 0, view.end)
-    view = _rewrite(view, number, why, HEAD, items, hide=hide, front=view.front)
+    view = _rewrite(view, number, why, HEAD, (), 0, hide=hide, front=view.front)
     return view._replace(head=head)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, cast
+from typing import Literal
 
 from attrs import frozen
 
@@ -28,12 +28,13 @@ class Pipeline:
     def __call__(self, session: Session) -> Session:
         """Settle the session: give it to each stage in turn."""
         for stage in self.stages:
-            session = stage(session)
+            given: object = stage(session)
             # Whatever its type says: a stage without a return is the commonest slip.
-            if not isinstance(cast("object", session), Session):
+            if not isinstance(given, Session):
                 raise InvalidArgument(
-                    "wrong-type", f"{stage!r} gave {type(session).__name__}, not a session"
+                    "wrong-type", f"{stage!r} gave {type(given).__name__}, not a session"
                 )
+            session = given
         return session
 
 

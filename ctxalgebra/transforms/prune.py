@@ -132,9 +132,15 @@ def prune_suffix(
     view = session.view
     if view.flight >= 0:
         return session
-    session = _stub_unread(session, stub_over, measure, stub)
-    first = 0 if cache == "cold" else view.fresh
-    return _drop_read(session, first, drop_over, horizon, measure, cache)
+    total = view.slots.total
+    first = max(0 if cache == "cold" else view.fresh, view.front)
+    read = total(measure, view.read)
+    # Most turns bring nothing that is large, and two differences say so.
+    if total(measure, view.end) - read > stub_over:
+        session = _stub_unread(session, stub_over, measure, stub)
+    if read - total(measure, first) > drop_over:
+        session = _drop_read(session, first, drop_over, horizon, measure, cache)
+    return session
 
 
 def _stub_unread(
@@ -171,7 +177,7 @@ def _drop_read(
     end = total(measure, view.end)
     spans: list[tuple[int, int]] = []
     gone = 0
-    found = exchanges(view.slots.messages, max(first, view.front), view.read)
+    found = exchanges(view.slots.messages, first, view.read)
     for start, stop in reversed(found):
         saved = total(measure, stop) - total(measure, start)
         if saved <= over or stop == view.end or view.holds_loop(start):

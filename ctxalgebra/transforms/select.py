@@ -142,25 +142,27 @@ def select(
     until = view.slots.total
     active = until(measure, stop) - until(measure, start)
     numbers = view.slots.numbers
-    chosen: tuple[int, str] | None = None
+    chosen: tuple[int, Message] | None = None
     for cut in places:
         stays = total - until(measure, cut) + (active if cut > start else 0)
+        if cut != places[-1] and fit.estimate(head, stays) > aim:
+            continue
         kept = max(0, stop - max(start, view.front)) if cut > start else 0
         # What is kept may be the first behind the front; then what leaves begins behind it.
         first = stop if kept and start <= view.front else view.front
         gone = Evicted(numbers[first], numbers[cut - 1], cut - view.front - kept)
-        chosen = cut, notice(gone)
-        if fit.estimate(head, stays + measure(user(chosen[1]))) <= aim:
+        chosen = cut, user(notice(gone))
+        if fit.estimate(head, stays + measure(chosen[1])) <= aim:
             break
     if chosen is None:
         return session
-    cut, text = chosen
+    cut, said = chosen
     stays = total - until(measure, cut) + (active if cut > start else 0)
-    if stays + measure(user(text)) >= total:
+    if stays + measure(said) >= total:
         return session  # the notice would weigh as much as what leaves
     keep = tuple(numbers[start:stop]) if cut > start else ()
     why = f"over {aim} tokens, cache cold" if cache == "cold" else f"over {limit} tokens"
-    return record(session, Cut(numbers[cut - 1], user(text), why, keep, breaks=True))
+    return record(session, Cut(numbers[cut - 1], said, why, keep, breaks=True))
 
 
 def limits(budget: int, target: int | None, reserve: int, window: int | None) -> tuple[int, int]:
