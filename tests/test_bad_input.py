@@ -359,6 +359,8 @@ def take(name, data):
     try:
         decoded = codec.decode(data, file="f")
     except DecodeError as found:
+        assert found.file == "f"
+        assert found.line is not None or found.code in {"empty-file", "invalid-yaml"}
         return found.code
     assert codec.encode(decoded.session) == data or name == "journal"
     codec.encode(record(decoded.session, user("more")))

@@ -1669,7 +1669,7 @@ def goes_on(decoded):
     found = codes(decoded).keys()
     if open_calls(session) and {"reused-id", "missing-id"} & found:
         return
-    if "late-parent" in found and {"early-result", "reused-id"} & found:
+    if "late-parent" in found and {"early-result", "late-result", "reused-id"} & found:
         # What stands behind the leaf already is then another branch than what goes on, and calls
         # and results are paired anew.
         return
