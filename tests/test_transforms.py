@@ -262,11 +262,11 @@ def test_a_notice_that_is_too_long_costs_a_further_turn():
         return of(60)
 
     session = Session()
-    for _ in range(4):
+    for _ in range(5):
         session = turn(session, user(of(50)), of(50))
-    cut = select(record(session, user("now")), budget=300, target=150, notice=notice)
+    cut = select(record(session, user("now")), budget=400, target=220, notice=notice)
     assert told == [6, 8]
-    assert [m.role for m in project(cut).messages] == ["user", "user"]
+    assert [m.role for m in project(cut).messages] == ["user", "user", "assistant", "user"]
 
 
 @pytest.mark.parametrize(

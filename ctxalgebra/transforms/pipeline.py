@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, cast
 
 from attrs import frozen
 
@@ -28,7 +28,7 @@ class Pipeline:
     def __call__(self, session: Session) -> Session:
         """Settle the session: give it to each stage in turn."""
         for stage in self.stages:
-            given: object = stage(session)
+            given = cast("object", stage(session))
             # Whatever its type says: a stage without a return is the commonest slip.
             if not isinstance(given, Session):
                 raise InvalidArgument(
