@@ -42,23 +42,24 @@ from ctxalgebra import (
     travel,
     user,
 )
+from ctxalgebra.breakpoints import Placed
+from ctxalgebra.cache_profiles import CacheProfile
 from ctxalgebra.profiles import PROFILES, violations
 from ctxalgebra.replay import (
     CACHES,
     PIPELINES,
-    Ideal,
+    Outcome,
     Plan,
-    Prices,
     Run,
     compare,
     default_budget,
+    ideal,
     plan,
     replay,
     resend,
     rows,
     verdict,
 )
-from ctxalgebra.replay import cache as cache_module
 from ctxalgebra.replay.replay import _Validity, slide
 from ctxalgebra.replay.report import Comparison
 
@@ -160,38 +161,18 @@ HEADS = (Head(), Head(system="other"))
 
 @given(st.lists(st.tuples(st.sampled_from((0, 0, 0, 1)), st.text("ab", max_size=6)), max_size=20))
 def test_ideal_cache_finds_the_longest_prefix_of_any_earlier_request(sent):
-    cache = Ideal()
+    cache = ideal()
+    state = cache.start
     earlier = []
     for which, letters in sent:
         request = Request(HEADS[which], tuple(user(letter) for letter in letters))
         same = [r for r in earlier if r.head == request.head]
-        best = max((common(r.messages, request.messages) for r in same), default=-1)
-        assert cache.take(request) == best
+        best = max((common(r.messages, request.messages) for r in same), default=0)
+        tokens = sum(map(chars4, request.messages[:best])) + chars4(request.head) * bool(same)
+        state, outcome = cache.take(state, cache.place(request))
+        assert outcome.read == tokens
+        assert outcome.tokens == sum(map(chars4, (request.head, *request.messages)))
         earlier.append(request)
-
-
-def test_ideal_cache_looks_at_no_more_edges_when_more_requests_came_before(monkeypatch):
-    looks = []
-    real = cache_module.shared
-    monkeypatch.setattr(
-        cache_module, "shared", lambda *arguments: looks.append(1) or real(*arguments)
-    )
-    messages = tuple(user(str(number)) for number in range(2_000))
-    cache = Ideal()
-    counts = []
-    for number in range(1_000):
-        looks.clear()
-        # A window that slides every third time, and grows in between.
-        cache.take(Request(Head(), messages[number // 3 * 2 : number + 400]))
-        counts.append(len(looks))
-    assert max(counts[200:]) <= max(counts[:200]) <= 2
-
-
-def test_prices_are_integers_in_hundredths():
-    assert Prices().cost(cached=3, rest=2) == 280
-    assert Prices(cached=25, written=100).cost(cached=3, rest=2) == 275
-    with pytest.raises(ValueError, match="cached"):
-        Prices(cached=-1)
 
 
 # Resending
@@ -341,9 +322,9 @@ def test_the_account_is_what_its_definition_says(moves, binding, name, budget):
     chosen = plan(name, budget=budget)
     run = replay(recorded, chosen)
     expected = weigh(recorded, chosen)
-    assert [getattr(run, f) for f in run.__slots__ if f not in ("breaks", "__weakref__")] == [
-        getattr(expected, f) for f in run.__slots__ if f not in ("breaks", "__weakref__")
-    ]
+    fields = [f for f in run.__slots__ if f not in ("breaks", "misses", "written", "__weakref__")]
+    assert [getattr(run, f) for f in fields] == [getattr(expected, f) for f in fields]
+    assert run.written == run.input - run.cached
     assert len(run.breaks) == expected.breaks
     if name != "sliding":
         assert run.silent == 0
@@ -398,13 +379,22 @@ def test_paging_measures_less_than_twice_as_often_for_twice_the_session():
 
 def test_any_stage_and_any_cache_can_be_replayed():
     class Nothing:
-        def take(self, request):
-            return -1
+        start = 0
+
+        def profile(self, route):
+            return CacheProfile()
+
+        def place(self, request):
+            return Placed(request)
+
+        def take(self, state, placed, *, time=None, began=None):
+            tokens = sum(map(chars4, (placed.request.head, *placed.request.messages)))
+            return state + 1, Outcome(0, 0, tokens, tokens * 100)
 
     ticks = []
     stage = pipeline(partial(prune_suffix, stub_over=50, drop_over=10_000))
     run = replay(
-        agent(3), Plan("mine", stage, 1_000), cache=Nothing(), prices=Prices(written=100),
+        agent(3), Plan("mine", stage, 1_000), cache=Nothing(),
         tick=lambda: ticks.append(1),
     )  # fmt: skip
     assert (run.pipeline, run.cached, run.cost) == ("mine", 0, run.input * 100)

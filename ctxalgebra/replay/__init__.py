@@ -1,21 +1,41 @@
 """What a recorded session would have cost under other pipelines: caches, replay, reports."""
 
-from ctxalgebra.replay.cache import CACHES, Cache, Ideal, Prices
+from ctxalgebra.replay.boundaries import Anthropic, Boundaries, OpenAI
+from ctxalgebra.replay.cache import BREAKPOINTS, CACHES, cache_named
+from ctxalgebra.replay.layout import Cache, Miss, Outcome
+from ctxalgebra.replay.prefixes import Prefixes, blocks, gemini, ideal
 from ctxalgebra.replay.replay import PIPELINES, Declared, Plan, Run, plan, replay, resend
-from ctxalgebra.replay.report import Comparison, compare, default_budget, rows, verdict
+from ctxalgebra.replay.report import (
+    Comparison,
+    cached_how,
+    compare,
+    default_budget,
+    rows,
+    verdict,
+)
 
 __all__ = [
+    "BREAKPOINTS",
     "CACHES",
     "PIPELINES",
+    "Anthropic",
+    "Boundaries",
     "Cache",
     "Comparison",
     "Declared",
-    "Ideal",
+    "Miss",
+    "OpenAI",
+    "Outcome",
     "Plan",
-    "Prices",
+    "Prefixes",
     "Run",
+    "blocks",
+    "cache_named",
+    "cached_how",
     "compare",
     "default_budget",
+    "gemini",
+    "ideal",
     "plan",
     "replay",
     "resend",

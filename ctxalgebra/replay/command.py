@@ -13,12 +13,13 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ctxalgebra.codecs import CODECS, Decoded, load
+from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.entries import Reply
 from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Session, path
-from ctxalgebra.replay.cache import CACHES
+from ctxalgebra.replay.cache import BREAKPOINTS, CACHES, cache_named
 from ctxalgebra.replay.replay import PIPELINES
-from ctxalgebra.replay.report import Comparison, compare, rows, verdict
+from ctxalgebra.replay.report import Comparison, cached_how, compare, rows, verdict
 from ctxalgebra.terminal import aligned, say, told
 
 __all__ = ["replay"]
@@ -59,6 +60,16 @@ def messages(session: Session) -> int:
     )
 
 
+def _cache(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    """Refuse what names no cache, before anything is read."""
+    try:
+        cache_named(value)
+    except InvalidArgument:
+        names = ", ".join(map(repr, (*CACHES, "blocks:SIZE")))
+        raise click.BadParameter(f"{value!r} is not one of {names}.") from None
+    return value
+
+
 @click.command()
 @click.argument("file")
 @click.option(
@@ -88,8 +99,16 @@ def messages(session: Session) -> int:
     "--cache",
     default="ideal",
     show_default=True,
-    type=click.Choice(tuple(CACHES)),
-    help="How the provider caches.",
+    metavar=f"[{'|'.join(CACHES)}]",
+    callback=_cache,
+    help="How the provider caches; blocks:SIZE says how many tokens a block has.",
+)
+@click.option(
+    "--breakpoints",
+    default="default",
+    show_default=True,
+    type=click.Choice(BREAKPOINTS),
+    help="Where a cache that is written at breakpoints has them.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def replay(
@@ -100,6 +119,7 @@ def replay(
     window: int | None,
     pipelines: tuple[str, ...],
     cache: str,
+    breakpoints: str,
     as_json: bool,  # noqa: FBT001 - click passes it by name
 ) -> None:
     """Replay a recorded session and compare what its requests would have cost.
@@ -107,8 +127,8 @@ def replay(
     The events of FILE are sent again under each pipeline. `none` sends everything, `sliding` keeps
     the newest messages that fit the budget, `paging` cuts rarely and drops what is large and read.
 
-    Tokens are a quarter of the characters. A token that an earlier request began with costs 0.1 of
-    the input price, any other 1.25.
+    Tokens are a quarter of the characters. With the ideal cache, a token that an earlier request
+    began with costs 0.1 of the input price, any other 1.25.
     """
     decoded = load(file, format=form)
     total = messages(decoded.session)
@@ -125,6 +145,7 @@ def replay(
             target=target,
             window=window,
             cache=cache,
+            breakpoints=breakpoints,
             tick=lambda done, all_: progress.update(task, completed=done, total=all_),
         )
     if as_json:
@@ -156,4 +177,8 @@ def _show(file: str, decoded: Decoded, total: int, comparison: Comparison) -> No
     say()
     told(LEGEND)
     say()
+    if comparison.cache != "ideal":
+        for line in cached_how(comparison).splitlines():
+            told(line)
+        say()
     say(verdict(comparison))

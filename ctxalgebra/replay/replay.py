@@ -13,12 +13,14 @@ is made for it.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from attrs import frozen
 
+from ctxalgebra.breakpoints import Placed, common_messages, plan_breakpoints
 from ctxalgebra.model.entries import Reply, Sent
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Head
@@ -27,7 +29,8 @@ from ctxalgebra.model.session import Session, path
 from ctxalgebra.model.view import HEAD, Measure, View
 from ctxalgebra.profiles import profile_for, violations
 from ctxalgebra.project import Request, project
-from ctxalgebra.replay.cache import Cache, Ideal, Prices, shared
+from ctxalgebra.replay.cache import cache_named
+from ctxalgebra.replay.layout import Cache, Miss
 from ctxalgebra.tokens import ceil_div, chars4
 from ctxalgebra.transforms.pipeline import Pipeline, Stage, pipeline
 from ctxalgebra.transforms.prune import prune_suffix
@@ -131,13 +134,16 @@ class Run:
     Args:
         pipeline: name of the plan.
         requests: how many were sent.
-        input: tokens of all requests; `cached` of them some earlier request began with.
+        input: tokens of all requests; `cached` of them were read from the cache.
         cost: hundredths of the price of one input token.
         largest: tokens of the largest request.
         over_budget: how many requests had more tokens than the budget.
         invalid: how many requests the provider would have refused (`profiles.violations`).
         silent: how many requests did not extend the one before them, and no entry said so.
         breaks: the breaks that were declared.
+        written: of the input, what was written to the cache.
+        misses: why requests read less than the one before had shown, with how many did.
+        timed: how many requests have a time; for the others nothing expires.
     """
 
     pipeline: str
@@ -150,6 +156,9 @@ class Run:
     invalid: int
     silent: int
     breaks: tuple[Declared, ...]
+    written: int = 0
+    misses: tuple[tuple[Miss, int], ...] = ()
+    timed: int = 0
 
 
 def _events(recorded: Session) -> Iterator[Message | Head | Sent | Reply]:
@@ -246,7 +255,7 @@ class _Window(NamedTuple):
         """Count the leading messages of an earlier request; -1 when the head differs."""
         if self.request.head != earlier.request.head:
             return HEAD
-        return shared(self.request.messages, earlier.request.messages)
+        return common_messages(self.request.messages, earlier.request.messages)
 
     def rebilled(self, measure: Measure, earlier: _Window, at: int) -> int:
         """Measure what stands from index `at` on and was recorded before `earlier` was sent."""
@@ -295,12 +304,18 @@ class _Validity:
         return self._broken or broken(self._judged, len(messages))
 
 
+def _time(session: Session) -> int | None:
+    """Give the time of the request that leaves, if it has one."""
+    entry = None if session.leaf is None else session.leaf.entry
+    return entry.time if isinstance(entry, Sent) else None
+
+
 def replay(
     recorded: Session,
     plan: Plan,
     *,
-    cache: Cache | None = None,
-    prices: Prices | None = None,
+    cache: Cache[Any] | None = None,
+    planned: bool = False,
     measure: Measure = chars4,
     tick: Callable[[], object] = lambda: None,
 ) -> Run:
@@ -311,8 +326,9 @@ def replay(
     Args:
         recorded: read along its path, never changed.
         plan: see `plan`; any stage of your own will do.
-        cache: a fresh cache model; `Ideal` by default.
-        prices: of cached and uncached tokens.
+        cache: a model of the provider's cache, `ideal` by default. What a request that failed wrote
+            counts like that of any other.
+        planned: breakpoints stand where `plan_breakpoints` puts them, not where harnesses do.
         measure: tokens of a message or head.
         tick: called after each request, for a progress bar.
 
@@ -324,12 +340,14 @@ def replay(
     >>> run.requests, run.input, run.cached, run.cost
     (2, 31, 10, 2725)
     """
-    cache = Ideal() if cache is None else cache
-    prices = Prices() if prices is None else prices
+    cache = cache_named("ideal", measure) if cache is None else cache
+    state = cache.start
+    placed: Placed | None = None
+    misses: Counter[Miss] = Counter()
     validity = _Validity()
     before: _Window | None = None
     breaks: list[Declared] = []
-    requests = total = read = cost = largest = over = invalid = silent = 0
+    requests = total = read = written = cost = largest = over = invalid = silent = timed = 0
     for session in resend(recorded, plan.settle):
         view = session.view
         first = slide(view, plan.budget, measure) if plan.slides else 0
@@ -338,7 +356,15 @@ def replay(
             request = Request(request.head, request.messages[first:])
         window = _Window(view, first, request)
         size = window.tokens(measure, len(request.messages))
-        cached = window.tokens(measure, cache.take(request))
+        profile = cache.profile(request.head.route)
+        placed = (
+            plan_breakpoints(placed, request, profile, measure=measure)
+            if planned
+            else cache.place(request)
+        )
+        # The response of the request before began before this one left, whatever the clock says.
+        time = _time(session)
+        state, outcome = cache.take(state, placed, time=time, began=time)
         extends = True
         if before is not None:
             at = window.common(before)
@@ -350,13 +376,18 @@ def replay(
                 breaks.append(Declared(requests, at, view.broke.why, rebilled))
         requests += 1
         total += size
-        read += cached
-        cost += prices.cost(cached=cached, rest=size - cached)
+        read += outcome.read
+        written += outcome.written
+        cost += outcome.cost
+        timed += time is not None
+        if outcome.miss:
+            misses[outcome.miss] += 1
         largest = max(largest, size)
         over += size > plan.budget
         invalid += validity.breaks_rules(request, extends=extends)
         before = window
         tick()
     return Run(
-        plan.name, requests, total, read, cost, largest, over, invalid, silent, tuple(breaks)
-    )
+        plan.name, requests, total, read, cost, largest, over, invalid, silent, tuple(breaks),
+        written, tuple(sorted(misses.items())), timed,
+    )  # fmt: skip

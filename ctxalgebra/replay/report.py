@@ -11,7 +11,7 @@ from attrs import asdict, frozen
 from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.session import Session
 from ctxalgebra.model.view import Measure
-from ctxalgebra.replay.cache import CACHES
+from ctxalgebra.replay.cache import BREAKPOINTS, cache_named
 from ctxalgebra.replay.replay import PIPELINES, Run, plan, recorded_requests, replay, resend
 from ctxalgebra.tokens import ceil_div, chars4, check_positive
 from ctxalgebra.transforms.pipeline import pipeline
@@ -20,6 +20,7 @@ __all__ = [
     "LARGEST_DEFAULT",
     "SMALLEST_DEFAULT",
     "Comparison",
+    "cached_how",
     "compare",
     "default_budget",
     "rows",
@@ -37,6 +38,7 @@ class Comparison:
     Args:
         budget: tokens that the requests were to keep to.
         cache: name of the cache model.
+        breakpoints: where they stood, one of `BREAKPOINTS`.
         runs: one for each pipeline that was asked for, in that order.
         everything: the run that sends everything, which the others are measured against.
     """
@@ -45,6 +47,7 @@ class Comparison:
     cache: str
     runs: tuple[Run, ...]
     everything: Run
+    breakpoints: str = "default"
 
 
 def default_budget(
@@ -76,6 +79,7 @@ def compare(
     target: int | None = None,
     window: int | None = None,
     cache: str = "ideal",
+    breakpoints: str = "default",
     measure: Measure = chars4,
     tick: Callable[[int, int], object] = lambda _done, _all: None,
 ) -> Comparison:
@@ -86,7 +90,8 @@ def compare(
         pipelines: some of `PIPELINES`; each counts once.
         budget: most tokens of a request; see `default_budget`.
         target, window: see `plan`.
-        cache: one of `CACHES`.
+        cache: one of `CACHES`, or `blocks:SIZE`.
+        breakpoints: one of `BREAKPOINTS`.
         measure: tokens of a message or head.
         tick: called after each request of each pipeline with how many were sent, and how many there
             will be at most.
@@ -102,13 +107,14 @@ def compare(
     check_positive(optional=True, budget=budget, target=target, window=window)
     for name, known, field in [
         *((name, PIPELINES, "pipeline") for name in pipelines),
-        (cache, tuple(CACHES), "cache"),
+        (breakpoints, BREAKPOINTS, "breakpoints"),
     ]:
         if name not in known:
             text = f"there is no {field} {name!r}: choose from {', '.join(known)}"
             raise InvalidArgument("invalid-argument", text, field=field)
     if budget is None:
         budget = default_budget(recorded, target=target, measure=measure)
+    model = cache_named(cache, measure)
     runs: dict[str, Run] = {}
     limit = budget
     names = tuple(dict.fromkeys([*pipelines, "none"]))
@@ -118,20 +124,22 @@ def compare(
         runs[name] = replay(
             recorded,
             chosen,
-            cache=CACHES[cache](),
+            cache=model,
+            planned=breakpoints == "planned",
             measure=measure,
             tick=lambda: tick(next(done), total),
         )
         limit = chosen.budget
     wanted = tuple(runs[name] for name in dict.fromkeys(pipelines))
-    return Comparison(limit, cache, wanted, runs["none"])
+    return Comparison(limit, cache, wanted, runs["none"], breakpoints)
 
 
 def rows(comparison: Comparison) -> list[dict[str, Any]]:
     """Give the runs as JSON values: tokens as integers, ratios to four decimals.
 
     `cost` is in input tokens at their full price, rounded up; `cost_vs_none` is null where sending
-    everything costs nothing, since nothing was sent.
+    everything costs nothing, since nothing was sent. Where the cache is not the ideal one, there is
+    also where breakpoints stood, what was written, why requests missed, and how many have a time.
     """
     everything = comparison.everything.cost
     return [
@@ -150,9 +158,44 @@ def rows(comparison: Comparison) -> list[dict[str, Any]]:
             "invalid_requests": run.invalid,
             "silent_breaks": run.silent,
             "breaks": [asdict(b) for b in run.breaks],
+            **({} if comparison.cache == "ideal" else _modelled(comparison, run)),
         }
         for run in comparison.runs
     ]
+
+
+def _modelled(comparison: Comparison, run: Run) -> dict[str, Any]:
+    return {
+        "breakpoints": comparison.breakpoints,
+        "written_tokens": run.written,
+        "misses": dict(run.misses),
+        "timed_requests": run.timed,
+    }
+
+
+def cached_how(comparison: Comparison) -> str:
+    """Say how the cache was modelled, whether anything expired, and why requests missed it.
+
+    >>> from ctxalgebra import Session, assistant, record, user
+    >>> recorded = record(Session(), user("a" * 400), assistant("b"))
+    >>> print(cached_how(compare(recorded, pipelines=("none",), cache="anthropic", budget=51)))
+    Cache anthropic, breakpoints default. No request has a time, so nothing expires.
+    Misses: none: previous_message_not_found 1.
+    """
+    timed, total = comparison.everything.timed, comparison.everything.requests
+    said = f"Cache {comparison.cache}, breakpoints {comparison.breakpoints}. "
+    if not timed:
+        said += "No request has a time, so nothing expires."
+    elif timed < total:
+        said += f"Only {timed:,} of {total:,} requests have a time; for the others nothing expires."
+    else:
+        said += "All requests have a time."
+    reasons = [
+        f"{run.pipeline}: {', '.join(f'{why} {count:,}' for why, count in run.misses)}"
+        for run in comparison.runs
+        if run.misses
+    ]
+    return f"{said}\nMisses: {'; '.join(reasons)}." if reasons else said
 
 
 def _breaks(run: Run) -> str:
