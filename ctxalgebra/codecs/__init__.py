@@ -9,7 +9,7 @@ with its code, line and field. The modules say which is which.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
@@ -17,7 +17,7 @@ from typing import Protocol
 from attrs import frozen
 
 from ctxalgebra.codecs import journal, openai_chat, pi, pi_encode
-from ctxalgebra.codecs.cassette import CALL
+from ctxalgebra.codecs.cassette import read_yaml
 from ctxalgebra.codecs.intake import Decoded, Repair
 from ctxalgebra.codecs.lines import LIMIT, Json, filled, parse, read_file, split, string
 from ctxalgebra.codecs.openai_chat import decode_messages, encode_messages, encode_request
@@ -63,6 +63,9 @@ CODECS: Mapping[str, Codec] = MappingProxyType(
 )
 """All codecs, by the name of their format."""
 
+_APIS = (openai_chat.API,)
+"""The APIs whose calls are read from cassettes."""
+
 _LOOKED_AT = 20
 """So many lines from the front decide what a file is."""
 
@@ -86,6 +89,17 @@ def _format_of(value: Json) -> str | None:
     return openai_chat.NAME if chat else None
 
 
+def _api_of(lines: Sequence[str], file: str | None) -> str:
+    """Tell whose API is called first in a cassette."""
+    for line in lines:
+        for api in _APIS if "uri" in line else ():
+            if any(part in line for part in api.addresses):
+                return api.name
+    # What is wrong with its YAML is the best that can be said.
+    read_yaml("\n".join(lines), file=file)
+    raise DecodeError("format-undetected", "calls of another API", file=file, line=1)
+
+
 def detect(data: bytes, *, file: str | None = None) -> str:
     """Tell the format of a file from its first lines.
 
@@ -104,9 +118,7 @@ def detect(data: bytes, *, file: str | None = None) -> str:
     if not said:
         raise DecodeError("empty-file", file=file)
     if any(line.startswith("interactions:") for line in lines):
-        if any(CALL in line for line in lines):
-            return openai_chat.NAME
-        raise DecodeError("format-undetected", "calls of another API", file=file, line=1)
+        return _api_of(lines, file)
     objects = 0
     for line in said[:_LOOKED_AT]:
         try:

@@ -1,4 +1,4 @@
-"""VCR cassettes: recorded requests and answers of the Chat API, in YAML.
+"""VCR cassettes: recorded requests and answers of a provider's API, in YAML.
 
 Only the part of YAML is read that says what JSON can say: mappings with text keys, sequences,
 scalars. Aliases are refused (a few lines of them can stand for any amount of memory), and so is
@@ -8,23 +8,22 @@ nesting beyond `MAX_DEPTH`; nothing recurses. Needs pyyaml (the extra `yaml`).
 from __future__ import annotations
 
 import re
+import zlib
+from base64 import b64decode
 from collections.abc import Iterator
 from typing import Any
 
 from attrs import frozen
 
-from ctxalgebra.codecs.chat_messages import read_usage
-from ctxalgebra.codecs.lines import MAX_DEPTH, Json, Number, broken, parse, string
+from ctxalgebra.codecs.lines import LIMIT, MAX_DEPTH, Json, Number, broken, parse, string
 from ctxalgebra.errors import DecodeError
-from ctxalgebra.model.head import Usage
 
-__all__ = ["CALL", "Interaction", "interactions", "read_yaml"]
-
-CALL = "chat/completions"
-"""What the address of a call of this API holds."""
+__all__ = ["Interaction", "interactions", "read_yaml"]
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _PLAIN: dict[str, Json] = {"": None, "~": None, "null": None, "true": True, "false": False}
+_GZIP = "H4sI"
+"""How gzip begins in base64."""
 _NUMBERS = (".nan", ".inf", "-.inf", "+.inf")
 
 
@@ -33,14 +32,16 @@ class Interaction:
     """One request and what came of it.
 
     Args:
+        address: of the request; empty when the cassette does not tell.
         body: of the request.
-        answer: the message of the response, if it holds one.
-        usage: what the response reports.
+        answer: the body of the response.
+        events: those of a response that is a stream of them.
     """
 
+    address: str
     body: dict[str, Json]
-    answer: dict[str, Json] | None
-    usage: Usage | None
+    answer: dict[str, Json]
+    events: tuple[dict[str, Json], ...]
 
 
 def _events(text: str, file: str | None) -> Iterator[Any]:
@@ -128,47 +129,62 @@ def read_yaml(text: str, *, file: str | None = None) -> Json:
     return root[0] if root else None
 
 
-def _body(value: Json) -> dict[str, Json]:
-    """Find the JSON body of a request or response: parsed, or as a text."""
-    if not isinstance(value, dict):
-        return {}
-    body = value.get("parsed_body", value.get("body"))
+def _inflated(text: str) -> str:
+    """Unpack a body that was recorded as compressed bytes, in base64; the same text otherwise."""
+    if not text.startswith(_GZIP):
+        return text
+    try:
+        # Bounded: a few bytes can stand for any amount of memory.
+        return zlib.decompressobj(47).decompress(b64decode(text), LIMIT).decode()
+    except (ValueError, zlib.error):
+        return text
+
+
+def _value(text: str) -> Json:
+    try:
+        return parse(text)
+    except DecodeError:
+        return None
+
+
+def _events_of(text: str) -> tuple[dict[str, Json], ...]:
+    """Read server-sent events: the JSON of each."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    values = [_value(line[5:]) for line in lines if line.startswith("data:")]
+    return tuple(value for value in values if isinstance(value, dict))
+
+
+def _object(value: Json) -> dict[str, Json]:
+    return value if isinstance(value, dict) else {}
+
+
+def _body(value: Json) -> tuple[dict[str, Json], tuple[dict[str, Json], ...]]:
+    """Read the body of a request or response: parsed, or as a text; JSON, or events."""
+    holder = _object(value)
+    body = holder.get("parsed_body", holder.get("body"))
     if isinstance(body, dict) and "string" in body:
         body = body["string"]
-    if isinstance(body, str):
-        try:
-            body = parse(body)
-        except DecodeError:
-            return {}
-    return body if isinstance(body, dict) else {}
+    if not isinstance(body, str):
+        return _object(body), ()
+    text = _inflated(body)
+    found = _object(_value(text))
+    return found, () if found else _events_of(text)
 
 
-def interactions(text: str, *, file: str | None = None) -> list[Interaction | None]:
-    """Read a cassette; None stands for an interaction without chat messages.
+def interactions(text: str, *, file: str | None = None) -> list[Interaction]:
+    """Read a cassette; what can't be read of an interaction is empty.
 
     Raises:
         DecodeError: as `read_yaml`; `missing-field`, there is no list `interactions`.
     """
-    value = read_yaml(text, file=file)
-    recorded = value.get("interactions") if isinstance(value, dict) else None
+    recorded = _object(read_yaml(text, file=file)).get("interactions")
     if not isinstance(recorded, list):
         raise DecodeError("missing-field", file=file, line=1, field="interactions")
-    found: list[Interaction | None] = []
+    found: list[Interaction] = []
     for item in recorded:
-        pair: dict[str, Json] = item if isinstance(item, dict) else {}
-        body, response = _body(pair.get("request")), _body(pair.get("response"))
-        request = pair.get("request")
-        uri = request.get("uri") if isinstance(request, dict) else None
-        other = isinstance(uri, str) and CALL not in uri
-        if other or not isinstance(body.get("messages"), list):
-            found.append(None)
-            continue
-        choices = response.get("choices")
-        first = choices[0] if isinstance(choices, list) and choices else None
-        answer = first.get("message") if isinstance(first, dict) else None
-        known = isinstance(answer, dict) and bool(string(answer.get("role")))
-        usage = read_usage(response.get("usage"))
-        found.append(
-            Interaction(body, answer if known and isinstance(answer, dict) else None, usage)
-        )
+        pair = _object(item)
+        request = _object(pair.get("request"))
+        answer, events = _body(pair.get("response"))
+        body, _ = _body(request)
+        found.append(Interaction(string(request.get("uri")), body, answer, events))
     return found

@@ -58,6 +58,7 @@ __all__ = [
     "END",
     "ENTRY",
     "FORMATS",
+    "FRAME",
     "PART",
     "REPAIR",
     "RESULTS",
@@ -89,6 +90,9 @@ ASIDE = "-aside"
 UNTERMINATED = "-unterminated"
 """Ending of the name of a note that says: the last line has no LF."""
 
+FRAME = "-frame"
+"""Ending of the name of the first note: what stands around the elements of a file."""
+
 END = "-end"
 """Ending of the name of the note behind all that was taken in; it holds its entry number."""
 
@@ -97,7 +101,15 @@ _EMPTY = Session()
 _MADE = 2
 """So many results may be made for each item and call of a file."""
 
-FORMATS = ("pi", "openai-chat")
+FORMATS = (
+    "pi",
+    "openai-chat",
+    "anthropic-messages",
+    "openai-responses",
+    "gemini-contents",
+    "claude-code",
+    "codex",
+)
 """Names of the formats that are taken in; names of their notes begin with them."""
 
 
@@ -194,7 +206,7 @@ class Intake:
         self._children = _children(items)
         self.at = -1
         self._tips: dict[int, Session] = {-1: start}
-        self._ordinals = [*accumulate(item.raw is not None for item in items)]
+        self._ordinals = [*accumulate(int(item.raw is not None) for item in items)]
         self._makes = _MADE * sum(1 + len(i.message.calls) if i.message else 1 for i in items)
         self._moved: set[int] = set()
         self._placed: set[int] = set()
