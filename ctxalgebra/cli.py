@@ -1,4 +1,4 @@
-"""The command line: `ctxalgebra replay FILE`. Needs the extra `cli` (click and rich)."""
+"""The command line: `ctxalgebra replay` and `convert`. Needs the extra `cli` (click and rich)."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     try:
         from ctxalgebra import __version__
+        from ctxalgebra.codecs.command import convert
         from ctxalgebra.replay.command import replay
         from ctxalgebra.terminal import run
     except ModuleNotFoundError as error:
@@ -29,4 +30,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "The command line needs click and rich: pip install 'ctxalgebra[cli]'", file=sys.stderr
         )
         return 2
-    return run((replay,), __version__, arguments)
+    return run((replay, convert), __version__, arguments)

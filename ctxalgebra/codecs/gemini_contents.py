@@ -37,7 +37,7 @@ from ctxalgebra.codecs.intake import bound
 from ctxalgebra.codecs.lines import Json, broken, compact, integer, parse, plain, string
 from ctxalgebra.errors import DecodeError, InvalidArgument
 from ctxalgebra.model.head import Head, Route, Tool, Usage
-from ctxalgebra.model.parts import Message, Part, Role, ToolCall
+from ctxalgebra.model.parts import Message, Part, Role, Text, ToolCall
 from ctxalgebra.project import Request
 
 __all__ = [
@@ -48,6 +48,7 @@ __all__ = [
     "encode_request",
     "read_head",
     "read_usage",
+    "signed_texts",
     "unwritten",
     "write_contents",
     "write_head",
@@ -244,6 +245,16 @@ def _bare(value: dict[str, Json]) -> bool:
 def _key(part: Part) -> Part:
     """Give what two parts must share so that one is written as the other was."""
     return evolve(part, id="") if isinstance(part, ToolCall) else part
+
+
+def signed_texts(message: Message) -> int:
+    """Count the signatures of texts that only the origin of a message holds."""
+    found = 0
+    signed = "thoughtSignature" in message.origin or "thought_signature" in message.origin
+    for raw in _Piece(message).raw if signed else ():
+        signature = string(get(as_object(raw), "thoughtSignature"))
+        found += bool(signature) and isinstance(read_part(raw, speaks=True), Text)
+    return found
 
 
 class _Writer:
