@@ -116,8 +116,32 @@ def test_recording_appends_bytes(session, cut):
     session = at_leaf(session, len(session) - 1)
     data = journal.encode(session)
     cut = min(cut, len(session))
-    head = data.split(b"\n", cut + 1)
-    assert b"\n".join(head[: cut + 1]) + b"\n" + journal.encode_since(session, cut) == data
+    head = b"".join(data.splitlines(keepends=True)[: cut + 1])
+    assert head + journal.encode_since(session, journal.decode(head).session) == data
+
+
+def test_moving_the_leaf_appends_a_line():
+    stored = record(Session(), user("a"), user("b"))
+    data = journal.encode(stored)
+    back = at_leaf(stored, 0)
+    data += journal.encode_since(back, stored)
+    assert data.endswith(b'{"kind":"leaf","entry":0}\n')
+    assert journal.decode(data).session == back
+    start = at_leaf(back, -1)
+    data += journal.encode_since(start, back)
+    assert journal.decode(data).session == start
+    # The entry behind such a line is one of the last entry, unless it names its parent.
+    on = record(start, user("c"))
+    data += journal.encode_since(on, start)
+    assert data.splitlines()[-1].startswith(b'{"kind":"message","parent":-1,')
+    assert journal.decode(data).session == on
+    last = record(at_leaf(on, 2), user("d"))
+    data += journal.encode_since(last, on)
+    assert b"leaf" not in data.splitlines()[-1]
+    assert journal.decode(data).session == last
+    # Written anew, the lines in between are gone.
+    assert journal.encode(last).count(b"leaf") == 0
+    assert journal.encode_since(last, last) == b""
 
 
 def test_every_kind_has_its_canonical_line():
@@ -146,7 +170,7 @@ def test_every_kind_has_its_canonical_line():
     session = record(at_leaf(session, 4), tool_result("c", "y"), Strip("400", breaks=True))
     session = at_leaf(session, 0)
     lines = [
-        '{"kind":"journal","spec":1,"leaf":0}',
+        '{"kind":"journal","spec":1}',
         (
             '{"kind":"head","route":{"provider":"p","model":"m","parameters":[["k","1"]],'
             '"binding":"none"},"system":"s","tools":[{"name":"t","description":"d",'
@@ -194,6 +218,7 @@ def test_every_kind_has_its_canonical_line():
             '"call":"c"}'
         ),
         '{"kind":"strip","why":"400","breaks":true}',
+        '{"kind":"leaf","entry":0}',
     ]
     assert journal.encode(session).decode() == "".join(f"{line}\n" for line in lines)
     assert journal.decode(journal.encode(session)).session == session
@@ -219,9 +244,12 @@ def test_an_empty_session_is_a_header():
         ('{"kind":"journal","spec":"1"}\n', "wrong-type", 1, "spec"),
         ('{"kind":"journal","spec":2}\n', "missing-header", 1, "spec"),
         ('{"kind":"journal","spec":1,"x":1}\n', "extra-field", 1, "x"),
-        ('{"kind":"journal","spec":1,"leaf":null}\n', "wrong-type", 1, "leaf"),
-        ('{"kind":"journal","spec":1,"leaf":0}\n', "unknown-entry", 1, "leaf"),
-        ('{"kind":"journal","spec":1,"leaf":-2}\n', "unknown-entry", 1, "leaf"),
+        ('{"kind":"journal","spec":1,"leaf":0}\n', "extra-field", 1, "leaf"),
+        (HEADER + '{"kind":"leaf","entry":null}\n', "wrong-type", 2, "entry"),
+        (HEADER + '{"kind":"leaf"}\n', "missing-field", 2, "entry"),
+        (HEADER + '{"kind":"leaf","entry":0}\n', "unknown-entry", 2, "entry"),
+        (HEADER + '{"kind":"leaf","entry":-2}\n', "unknown-entry", 2, "entry"),
+        (HEADER + '{"kind":"leaf","entry":-1,"parent":-1}\n', "extra-field", 2, "parent"),
         (f"{HEADER}\n", "invalid-json", 2, None),
         (f"{HEADER}5\n", "wrong-type", 2, None),
         (f"{HEADER}{{}}\n", "missing-field", 2, "kind"),

@@ -1,18 +1,19 @@
 r"""Our own journal: JSON Lines, one entry a line, canonical bytes, everything strict.
 
-The first line is the header, `{"kind":"journal","spec":1}`, with `"leaf":N` where the leaf is not
-the last entry (-1: in front of the first). Each further line is an entry:
+The first line is the header, `{"kind":"journal","spec":1}`. Each further line is an entry, or says
+where the leaf went, `{"kind":"leaf","entry":N}` (-1: in front of the first entry). Of an entry:
 
 * `kind` first; then `parent`, the number of the entry in front of it on its path (-1: none),
-  where that is not the entry on the line before; then the fields in the order in which
+  where that is not the entry written before it; then the fields in the order in which
   `ctxalgebra.model.entries` declares them, parts and tools likewise;
 * a field that has its default is left out; there are no nulls and no floats;
 * UTF-8, no white space, strings as JSON.stringify writes them, LF behind each line.
 
-So equal sessions have equal bytes, and recording appends bytes, as long as the leaf is the last
-entry. Reading is strict: a bool is no integer, 5 is no text, an unknown key is `extra-field`, and
-any defect is an error with its line and field. Entries go through the gate: an illegal journal is
-refused with the gate's code.
+A leaf that is not the last entry is told by one line at the end, so equal sessions have equal
+bytes. Recording appends bytes, and so does moving the leaf; a file that was appended to may hold
+lines on the leaf in other places, too. Reading is strict: a bool is no integer, 5 is no text, an
+unknown key is `extra-field`, and any defect is an error with its line and field. Entries go through
+the gate: an illegal journal is refused with the gate's code.
 """
 
 from __future__ import annotations
@@ -39,15 +40,21 @@ from ctxalgebra.errors import CtxError, DecodeError, InvalidArgument
 from ctxalgebra.model.entries import Entry
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.parts import Part
-from ctxalgebra.model.session import Node, Session, at_leaf
+from ctxalgebra.model.session import Node, Session, at_node
 
-__all__ = ["NAME", "SPEC", "decode", "encode", "encode_since"]
+__all__ = ["HEADER", "NAME", "SPEC", "decode", "encode", "encode_since"]
 
 NAME = "journal"
 SPEC = 1
 """The version of the journal's format, in its header."""
 
-_PARENT = re.compile(r'"parent"\s*:\s*(-?[0-9]{1,15})(?![0-9])')
+HEADER = b'{"kind":"journal","spec":1}\n'
+"""The first line."""
+
+LEAF = "leaf"
+"""The kind of the lines that move the leaf."""
+
+_NAMED = re.compile(r'"(?:parent|entry)"\s*:\s*(-?[0-9]{1,15})(?![0-9])')
 _DIGITS = 4300
 """The longest integer that Python reads and writes."""
 
@@ -55,7 +62,11 @@ _DIGITS = 4300
 @frozen
 class _Header:
     spec: int
-    leaf: int | None = None
+
+
+@frozen
+class _Leaf:
+    entry: int
 
 
 # Reading values: private, strict, and nothing of it touches the classes.
@@ -247,42 +258,56 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
         lines.pop()
     if not lines:
         raise DecodeError("empty-file", file=file)
-    leaf = _read_header(lines[0], file, limit)
-    wanted = {int(found) for line in lines for found in _PARENT.findall(line)}
+    _read_header(lines[0], file, limit)
+    # What others name is kept; a name that is written otherwise is found, too, but for more.
+    wanted = {int(found) for line in lines for found in _NAMED.findall(line)}
     kept: dict[int, Session] = {}
+    nodes: list[Node | None] = []
     session = Session()
-    for number, raw in enumerate(lines[1:]):
-        value = parse(raw, file=file, line=number + 2, limit=limit)
+
+    def go(number: int) -> Session:
+        there = kept.get(number)
+        if there is not None:
+            return Session(there.leaf, session.last, there.view)
+        return at_node(session, nodes[number] if number >= 0 else None)
+
+    for line, raw in enumerate(lines[1:], 2):
+        value = parse(raw, file=file, line=line, limit=limit)
+        number = len(session)
         try:
+            if isinstance(value, dict) and value.get("kind") == LEAF:
+                del value["kind"]
+                moved: _Leaf = _structure(value, _Leaf)
+                if not -1 <= moved.entry < number:
+                    text = f"no entry {moved.entry}"
+                    raise InvalidArgument("unknown-entry", text, field="entry")
+                session = go(moved.entry)
+                continue
             parent = number - 1
             if isinstance(value, dict) and "parent" in value:
                 parent = _structure(value.pop("parent"), int, "parent")
                 if not -1 <= parent < number:
                     raise InvalidArgument("unknown-parent", f"no entry {parent}", field="parent")
             entry: Entry = _structure(value, Entry)
-            if parent != number - 1:
-                there = kept.get(parent) or at_leaf(session, parent)
-                session = Session(there.leaf, session.last, there.view)
+            if parent != _number(session.leaf):
+                session = go(parent)
             session = record(session, entry)
         except CtxError as error:
             raise DecodeError(
                 error.code,
                 error.message,
                 file=file,
-                line=number + 2,
+                line=line,
                 entry=number,
                 field=error.field,
             ) from None
+        nodes.append(session.last)
         if number in wanted:
             kept[number] = session
-    if leaf is not None:
-        if not -1 <= leaf < len(session):
-            raise DecodeError("unknown-entry", f"no entry {leaf}", file=file, line=1, field="leaf")
-        session = at_leaf(session, leaf)
     return Decoded(session, (), NAME)
 
 
-def _read_header(raw: str, file: str | None, limit: int) -> int | None:
+def _read_header(raw: str, file: str | None, limit: int) -> None:
     value = parse(raw, file=file, limit=limit)
     if not isinstance(value, dict) or value.pop("kind", None) != NAME:
         raise DecodeError("missing-header", file=file, line=1, field="kind")
@@ -294,7 +319,6 @@ def _read_header(raw: str, file: str | None, limit: int) -> int | None:
         raise DecodeError(
             "missing-header", f"spec {header.spec} is not known", file=file, line=1, field="spec"
         )
-    return header.leaf
 
 
 def _line(value: dict[str, Any]) -> str:
@@ -311,17 +335,35 @@ def _entry_line(node: Node) -> str:
     return _line({"kind": fields.pop("kind"), **place, **fields})
 
 
-def encode_since(session: Session, number: int) -> bytes:
-    """Write the lines of the entries from this number on, to be appended to a journal.
+def encode_since(session: Session, stored: Session) -> bytes:
+    """Write what the journal of an earlier session lacks, to be appended to it.
 
-    They make a whole journal with what was written before as long as the leaf is the last entry.
+    Args:
+        session: grown from `stored`.
+        stored: what the journal holds, leaf included.
+
+    Raises:
+        InvalidArgument: `invalid-number`, an integer of more than 4,300 digits.
+
+    >>> from ctxalgebra import Session, record, user
+    >>> stored = record(Session(), user("a"))
+    >>> print(encode_since(record(stored, user("b")), stored).decode(), end="")
+    {"kind":"message","role":"user","parts":[{"kind":"text","text":"b"}]}
     """
     nodes: list[Node] = []
     node = session.last
-    while node is not None and node.number >= number:
+    while node is not None and node.number >= len(stored):
         nodes.append(node)
         node = node.previous
-    return "".join(map(_entry_line, reversed(nodes))).encode()
+    lines = list(map(_entry_line, reversed(nodes)))
+    leaf = nodes[0] if nodes else stored.leaf
+    if _number(session.leaf) != _number(leaf):
+        lines.append(_line({"kind": LEAF, "entry": _number(session.leaf)}))
+    return "".join(lines).encode()
+
+
+def _number(node: Node | None) -> int:
+    return -1 if node is None else node.number
 
 
 def encode(session: Session) -> bytes:
@@ -335,7 +377,4 @@ def encode(session: Session) -> bytes:
     {"kind":"journal","spec":1}
     {"kind":"message","role":"user","parts":[{"kind":"text","text":"hi"}]}
     """
-    header: dict[str, Any] = {"kind": NAME, "spec": SPEC}
-    if session.leaf is not session.last:
-        header["leaf"] = -1 if session.leaf is None else session.leaf.number
-    return _line(header).encode() + encode_since(session, 0)
+    return HEADER + encode_since(session, Session())

@@ -18,12 +18,26 @@ from attrs import field, frozen
 from attrs.exceptions import FrozenInstanceError
 
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.model.checks import check_type
+from ctxalgebra.model.checks import check_type, mistyped
 from ctxalgebra.model.entries import Entry
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.view import EMPTY_VIEW, View, step
 
-__all__ = ["Fold", "Node", "Session", "append", "at_leaf", "find", "fold", "log", "path", "walk"]
+__all__ = [
+    "Fold",
+    "Node",
+    "Session",
+    "append",
+    "at_leaf",
+    "at_node",
+    "check_session",
+    "find",
+    "fold",
+    "log",
+    "no_session",
+    "path",
+    "walk",
+]
 
 STRETCH = 64
 
@@ -51,6 +65,9 @@ class Node:
 
     def __new__(cls, entry: Entry, parent: Node | None, previous: Node | None) -> Self:
         """Make a node, as recording does."""
+        for name, value in (("parent", parent), ("previous", previous)):
+            if not isinstance(cast("object", value), Node | None):
+                raise mistyped(value, "a node or None", name)
         return cast("Self", _make(entry, parent, previous))
 
     def __setattr__(self, name: str, value: Any, /) -> None:
@@ -190,6 +207,25 @@ def _rebuild(entries: tuple[tuple[Entry, int], ...], leaf: int) -> Session:
     return at_leaf(session, leaf)
 
 
+def no_session(value: object) -> InvalidArgument:
+    """Make the error for what should have been a session.
+
+    What is called for each entry or request asks nothing and raises this from an `AttributeError`,
+    which costs nothing while there is none; everything else calls `check_session`.
+    """
+    return mistyped(value, "a session", "session")
+
+
+def check_session(value: object) -> None:
+    """Refuse what is no session.
+
+    Raises:
+        InvalidArgument: `wrong-type`.
+    """
+    if not isinstance(value, Session):
+        raise no_session(value)
+
+
 def append(session: Session, entry: Entry) -> Session:
     """Append an entry under the leaf, unchecked: for the gate, which checks first."""
     node = _make(entry, session.leaf, session.last)
@@ -217,6 +253,7 @@ def log(session: Session) -> tuple[Node, ...]:
     >>> [node.number for node in log(record(Session(), user("a"), user("b")))]
     [0, 1]
     """
+    check_session(session)
     nodes: list[Node] = []
     node = session.last
     while node is not None:
@@ -234,6 +271,7 @@ def path(session: Session) -> tuple[Node, ...]:
     >>> [node.number for node in path(record(session, user("c")))]
     [0, 2]
     """
+    check_session(session)
     nodes = list(_up(session.leaf))
     nodes.reverse()
     return tuple(nodes)
@@ -245,13 +283,17 @@ def find(session: Session, number: int, *, along: Literal["path", "log"] = "path
     On the path that takes logarithmic time, elsewhere the entries recorded since.
 
     Raises:
-        InvalidArgument: `wrong-type`, the number is no integer.
+        InvalidArgument: `wrong-type`, the number is no integer; `invalid-argument` for another
+            word than `path` or `log`.
 
     >>> from ctxalgebra import record, user
     >>> find(record(Session(), user("a")), 0)
     <0: Message(role='user', parts=(Text(text='a'),), call='', name='', error=False, id='')>
     """
+    check_session(session)
     check_type(number, int, "number")
+    if along not in ("path", "log"):
+        raise InvalidArgument("invalid-argument", "along a path or the log", field="along")
     node = session.leaf
     while node is not None and node.number > number:
         jump = node.jump
@@ -272,7 +314,7 @@ def at_leaf(session: Session, number: int) -> Session:
     `travel` is what a harness wants; this goes to the bare entry.
 
     Raises:
-        InvalidArgument: `unknown-entry`.
+        InvalidArgument: `unknown-entry`, `wrong-type`.
 
     >>> from ctxalgebra import record, user
     >>> at_leaf(record(Session(), user("a"), user("b")), 0)
@@ -281,6 +323,11 @@ def at_leaf(session: Session, number: int) -> Session:
     leaf = find(session, number, along="log")
     if leaf is None and number != -1:
         raise InvalidArgument("unknown-entry", f"there is no entry {number}", field="number")
+    return at_node(session, leaf)
+
+
+def at_node(session: Session, leaf: Node | None) -> Session:
+    """Give the same journal with another leaf, which is one of its nodes, or none."""
     if leaf is session.leaf:
         return session
     view = _walk(leaf, _VIEW)[1]
@@ -291,16 +338,25 @@ def at_leaf(session: Session, number: int) -> Session:
 def fold(session: Session, what: Fold[T]) -> T:
     """Give the fold's value; the first question reads the journal, later ones cost what is new.
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     >>> from ctxalgebra import record, user
     >>> session = record(Session(), user("a"), user("b"))
     >>> fold(session, Fold("last", -1, lambda value, node, view: node.number))
     1
     """
-    known = session.folds
     value: T
-    if what in known:
-        value = known[what]
-        return value
+    try:
+        known = session.folds
+        if what in known:
+            value = known[what]
+            return value
+    except AttributeError:
+        raise no_session(session) from None
+    except TypeError:  # a fold is known by its identity, and can be hashed
+        raise mistyped(what, "a fold", "what") from None
+    check_type(what, Fold, "what")
     value = _walk(session.leaf, what)[0] if what.along == "path" else _walk_log(session, what)
     # Sessions share the dictionary until a value changes, so it is replaced, never written to.
     object.__setattr__(session, "folds", {**known, what: value})
@@ -310,10 +366,19 @@ def fold(session: Session, what: Fold[T]) -> T:
 def walk(session: Session, since: int = 0) -> Iterator[tuple[Node, View]]:
     """Go down the path, giving each node from the number `since` on with the view after it.
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     >>> from ctxalgebra import record, user
     >>> [view.end for _, view in walk(record(Session(), user("a"), user("b")))]
     [1, 2]
     """
+    check_session(session)
+    check_type(since, int, "since")
+    return _walk_down(session, since)
+
+
+def _walk_down(session: Session, since: int) -> Iterator[tuple[Node, View]]:
     stretch: list[Node] = []
     view = EMPTY_VIEW
     for node in _up(session.leaf):
