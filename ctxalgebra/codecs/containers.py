@@ -50,7 +50,7 @@ from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Head, Usage
 from ctxalgebra.model.session import Session
 
-__all__ = ["Api", "Body", "Element", "Found", "pack", "start", "unpack"]
+__all__ = ["Api", "Body", "Element", "Found", "merge", "pack", "start", "unpack"]
 
 Body = dict[str, Json]
 Element: TypeAlias = "tuple[str, Json | DecodeError]"
@@ -207,10 +207,12 @@ class _Call:
     texts: list[str]
 
 
-def _calls(source: str, api: Api, file: str | None) -> tuple[list[_Call], list[Repair]]:
+def _calls(
+    recorded: Sequence[Interaction], api: Api, file: str | None
+) -> tuple[list[_Call], list[Repair]]:
     calls: list[_Call] = []
     repairs: list[Repair] = []
-    for line, interaction in enumerate(interactions(source, file=file), 1):
+    for line, interaction in enumerate(recorded, 1):
         address, held = interaction.address, interaction.body.get(api.key)
         ours = not address or any(part in address for part in api.addresses)
         if isinstance(held, str):
@@ -226,8 +228,19 @@ def _calls(source: str, api: Api, file: str | None) -> tuple[list[_Call], list[R
     return calls, repairs
 
 
-def _cassette(source: str, api: Api, file: str | None) -> Found:
-    calls, repairs = _calls(source, api, file)
+def merge(source: str, recorded: Sequence[Interaction], api: Api, file: str | None) -> Found:
+    """Make one list of recorded calls: the longest request, and its answer.
+
+    Args:
+        source: the text of the file; it comes back while nothing was added.
+        recorded: the calls in it.
+        api: what to look for.
+        file: its name, for errors.
+
+    Raises:
+        DecodeError: `missing-field`, no call is one of the API.
+    """
+    calls, repairs = _calls(recorded, api, file)
     longest = max(calls, key=lambda call: (len(call.texts), call.line))
     answer, _ = api.read_answer(longest.interaction)
     held: Body = {api.key: [*longest.elements, *answer]}
@@ -269,7 +282,8 @@ def unpack(data: bytes, api: Api, *, file: str | None, limit: int) -> Found:
         raise DecodeError("empty-file", file=file)
     first = said[0][0]
     if first not in "[{" and any(line.startswith("interactions:") for line in lines):
-        return _cassette("\n".join(lines), api, file)
+        source = "\n".join(lines)
+        return merge(source, interactions(source, file=file), api, file)
     # A line that is an object by itself is no line of a document, unless it is the only one.
     for line in said[:2] if first != "[" else ():
         try:
