@@ -7,9 +7,10 @@ from functools import lru_cache
 
 from attrs import evolve, frozen
 
+from ctxalgebra.model.checks import check_callable, mistyped
 from ctxalgebra.model.entries import Entry, Reply, Sent, UsageReport
 from ctxalgebra.model.head import Usage
-from ctxalgebra.model.session import Fold, Node, Session, fold
+from ctxalgebra.model.session import Fold, Node, Session, check_session, fold
 from ctxalgebra.model.view import Break, Measure, View, step
 from ctxalgebra.tokens import chars4
 
@@ -111,6 +112,8 @@ def _reported(node: Node, sent: int) -> tuple[Usage | None, bool]:
 
 @lru_cache(maxsize=64)
 def _accounts(measure: Measure) -> Fold[Account]:
+    check_callable(measure, "measure")
+
     def step_account(known: Account, node: Node, view: View) -> Account:
         entry = node.entry
         if type(entry) is Sent:
@@ -158,6 +161,9 @@ def account(session: Session, *, measure: Measure = chars4) -> Account:
     Each request is compared with the one before it on its own path. Reads `Sent`, `Reply` and
     `UsageReport` entries; a late report replaces what its reply said.
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     >>> from ctxalgebra import Session, assistant, record, reply, send, user
     >>> session, _ = send(record(Session(), user("12345678")))
     >>> session, _ = send(record(reply(session, "failed"), user("again")))
@@ -166,7 +172,11 @@ def account(session: Session, *, measure: Measure = chars4) -> Account:
     >>> (a.requests, a.input, a.shared)
     (2, 6, 2)
     """
-    return fold(session, _accounts(measure))
+    try:
+        what = _accounts(measure)
+    except TypeError:  # what was measured is remembered by the measure
+        raise mistyped(measure, "a function that can be hashed", "measure") from None
+    return fold(session, what)
 
 
 _BREAKS: Fold[tuple[Break, ...]] = Fold(
@@ -217,12 +227,17 @@ def dry_run(
     """Ask a stage what it would record, what would break and what that costs; record nothing.
 
     Raises: what the stage raises.
+        InvalidArgument: `wrong-type`, for what the stage gives too.
 
     >>> from ctxalgebra import Session, pipeline, record, user
     >>> dry_run(pipeline(), record(Session(), user("12345678")))
     DryRun(entries=(), broke=None, rebilled=0, input=2)
     """
+    check_session(session)
+    check_callable(stage, "stage")
+    check_callable(measure, "measure")
     trial = stage(session)
+    check_session(trial)
     entries: list[Entry] = []
     node = trial.last
     while node is not None and node.number >= len(session):

@@ -13,12 +13,13 @@ from typing import Protocol, cast
 from attrs import frozen
 
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.model.checks import check_items
+from ctxalgebra.model.checks import check_callable, check_items, check_text, check_type
 from ctxalgebra.model.entries import Answer, Ask
 from ctxalgebra.model.gate import record
-from ctxalgebra.model.session import Fold, Node, Session, fold
+from ctxalgebra.model.session import Fold, Node, Session, check_session, fold
 from ctxalgebra.model.view import View
-from ctxalgebra.transforms.pipeline import Stage
+from ctxalgebra.tokens import check_positive
+from ctxalgebra.transforms.pipeline import Pipeline, Stage, pipeline
 
 __all__ = [
     "AsyncEffects",
@@ -34,7 +35,7 @@ __all__ = [
 
 
 ROUNDS = 16
-"""How often `drive` settles at most; a stage that asks something new each time is cut off."""
+"""How often `drive` performs asks, unless it is told otherwise."""
 
 
 @frozen
@@ -83,22 +84,30 @@ _ASKS: Fold[_Asks] = Fold("asks", ({}, {}), _index)
 def ask(session: Session, question: Ask) -> Session:
     """Record an ask, once per key: the same object when the key was asked on this path before.
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     >>> from ctxalgebra import Ask, Session
     >>> session = ask(Session(), Ask("digest:1", "digest", "..."))
     >>> ask(session, Ask("digest:1", "digest", "...")) is session
     True
     """
+    check_type(question, Ask, "question")
     return session if question.key in fold(session, _ASKS)[0] else record(session, question)
 
 
 def answer_to(session: Session, key: str) -> Answer | None:
     """Give the answer to the ask with this key on this path; None while there is none.
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     >>> from ctxalgebra import Answer, Ask, Session, record
     >>> session = record(Session(), Ask("a", "digest", "..."), Answer(0, "answered", "short"))
     >>> answer_to(session, "a").value
     'short'
     """
+    check_text(key, "key")
     numbers, answers = fold(session, _ASKS)
     return answers.get(numbers.get(key, -1))
 
@@ -106,22 +115,31 @@ def answer_to(session: Session, key: str) -> Answer | None:
 def pending(session: Session) -> tuple[Pending, ...]:
     """List the asks of this path that have no answer yet, oldest first.
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     >>> from ctxalgebra import Ask, Session, record
     >>> [p.ask.key for p in pending(record(Session(), Ask("a", "digest", "...")))]
     ['a']
     """
+    check_session(session)
     return tuple(Pending(number, question) for number, question in session.view.pending)
 
 
-def drive(session: Session, stage: Stage, effects: Effects) -> Session:
+def drive(session: Session, stage: Stage, effects: Effects, *, rounds: int = ROUNDS) -> Session:
     """Settle a session, perform what its stages ask, and settle again until nothing is asked.
 
-    Ends when no ask is new, after 16 rounds at the latest: an ask that the adapter leaves out
-    stays pending and holds up nothing. When the adapter raises, its asks are answered `failed`
-    with the exception's name and text.
+    An ask that the adapter leaves out stays pending and holds up nothing. When the adapter raises,
+    its asks are answered `failed` with the exception's name and text.
+
+    Args:
+        rounds: how often asks are performed at most; a stage whose answers keep giving it something
+            new to ask is refused after that.
 
     Raises: what the stage or the gate raises; the session passed in is still the last legal one.
-        InvalidArgument: `wrong-type`, the adapter gives no tuple of answers.
+        InvalidArgument: `endless-asks`, the stage asks something new after the last round;
+            `wrong-type`, the adapter gives no tuple of answers, the stage no session, or an
+            argument is none of what it should be; `invalid-argument`, no positive `rounds`.
 
     >>> from ctxalgebra import Answer, Ask, Session, answer_to
     >>> stage = lambda session: ask(session, Ask("a", "echo", "hi"))
@@ -129,23 +147,28 @@ def drive(session: Session, stage: Stage, effects: Effects) -> Session:
     >>> answer_to(drive(Session(), stage, effects), "a").value
     'hi'
     """
+    settle = _checked(session, stage, effects, rounds)
     tried: set[int] = set()
-    for _ in range(ROUNDS):
-        session = stage(session)
-        asks = _untried(session, tried)
+    while True:
+        session = settle(session)
+        asks = _untried(session, tried, rounds)
         if not asks:
-            break
+            return session
         answers: object
         try:
             answers = effects(asks)
         except Exception as error:  # noqa: BLE001 - failure is a value of an answer
             answers = _failed(asks, error)
         session = record(session, *_answers(answers))
-    return session
+        rounds -= 1
 
 
-async def adrive(session: Session, stage: Stage, effects: AsyncEffects) -> Session:
+async def adrive(
+    session: Session, stage: Stage, effects: AsyncEffects, *, rounds: int = ROUNDS
+) -> Session:
     """Do what `drive` does with an asynchronous adapter.
+
+    Raises: as `drive`.
 
     >>> import asyncio
     >>> from ctxalgebra import Answer, Ask, Session, answer_to
@@ -155,12 +178,13 @@ async def adrive(session: Session, stage: Stage, effects: AsyncEffects) -> Sessi
     >>> answer_to(asyncio.run(adrive(Session(), stage, effects)), "a").value
     'hi'
     """
+    settle = _checked(session, stage, effects, rounds)
     tried: set[int] = set()
-    for _ in range(ROUNDS):
-        session = stage(session)
-        asks = _untried(session, tried)
+    while True:
+        session = settle(session)
+        asks = _untried(session, tried, rounds)
         if not asks:
-            break
+            return session
         answers: object
         try:
             answers = await _coming(effects(asks))
@@ -171,11 +195,23 @@ async def adrive(session: Session, stage: Stage, effects: AsyncEffects) -> Sessi
         except Exception as error:  # noqa: BLE001 - failure is a value of an answer
             answers = _failed(asks, error)
         session = record(session, *_answers(answers))
-    return session
+        rounds -= 1
 
 
-def _untried(session: Session, tried: set[int]) -> tuple[Pending, ...]:
+def _checked(session: Session, stage: Stage, effects: object, rounds: int) -> Pipeline:
+    check_session(session)
+    check_callable(effects, "effects")
+    check_positive(rounds=rounds)
+    return pipeline(stage)
+
+
+def _untried(session: Session, tried: set[int], rounds: int) -> tuple[Pending, ...]:
     asks = tuple(p for p in pending(session) if p.number not in tried)
+    if asks and not rounds:
+        keys = ", ".join(repr(p.ask.key) for p in asks)
+        raise InvalidArgument(
+            "endless-asks", f"after the last round it asks again: {keys}", field="stage"
+        )
     tried.update(p.number for p in asks)
     return asks
 

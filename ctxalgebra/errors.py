@@ -50,6 +50,7 @@ CODES: dict[str, str] = {
     "split-exchange": "a call and its result would be parted",
     "unread": "the message was not read by the model yet",
     # values and arguments
+    "endless-asks": "a stage asks something new in each round",
     "invalid-argument": "an argument is outside its range",
     "lone-surrogate": "a text holds a surrogate code point without its pair",
     "wrong-type": "a value has another type than its field",

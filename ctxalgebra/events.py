@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ctxalgebra.errors import ProtocolViolation
+from ctxalgebra.model.checks import check_type
 from ctxalgebra.model.entries import DECISIONS, Label, Reply, Sent
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.parts import Message, tool_result
-from ctxalgebra.model.session import Fold, Node, Session, at_leaf, find, fold
+from ctxalgebra.model.session import Fold, Node, Session, at_leaf, check_session, find, fold
 from ctxalgebra.model.view import HEAD, View
 
 __all__ = ["abandon", "label", "labels", "open_calls", "travel"]
@@ -21,6 +22,7 @@ def open_calls(session: Session) -> tuple[str, ...]:
     >>> open_calls(record(Session(), assistant(ToolCall("c1", "read"))))
     ('c1',)
     """
+    check_session(session)
     view = session.view
     return tuple(call for call in view.open if call not in view.results)
 
@@ -87,6 +89,7 @@ def travel(session: Session, target: int) -> Session:
 
     Raises:
         ProtocolViolation: `unknown-entry`.
+        InvalidArgument: `wrong-type`, the target is no number.
 
     >>> from ctxalgebra import *
     >>> session, first = send(record(Session(), user("hi")))
@@ -94,6 +97,7 @@ def travel(session: Session, target: int) -> Session:
     >>> send(travel(session, 0))[1] == first
     True
     """
+    check_type(target, int, "target")
     node = find(session, target, along="log")
     if node is None:
         raise ProtocolViolation("unknown-entry", f"there is no entry {target}", field="target")

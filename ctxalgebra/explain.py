@@ -7,9 +7,10 @@ from typing import Literal
 from attrs import frozen
 
 from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.model.checks import check_type
 from ctxalgebra.model.entries import DECISIONS, Cut, Drop, Entry, Replace, Reply
 from ctxalgebra.model.parts import Message
-from ctxalgebra.model.session import Session, find, walk
+from ctxalgebra.model.session import Node, Session, check_session, find, path, walk
 from ctxalgebra.model.view import View
 
 __all__ = ["Explanation", "explain"]
@@ -47,32 +48,62 @@ def _takes(decision: Entry, number: int, view: View) -> bool:
             return False
 
 
-def explain(session: Session, number: int) -> Explanation:
-    """Explain what the next request makes of the message with this entry number, and why.
+def _carried(node: Node | None) -> Message | None:
+    """Give the message that an entry brings into the session."""
+    match node.entry if node is not None else None:
+        case Message() as message:
+            return message
+        case Reply(message=message) | Cut(notice=message):
+            return message
+        case _:
+            return None
 
-    The number of a cut stands for its notice.
 
-    Reads the path from that entry to the leaf.
+def _number_of(session: Session, message: Message) -> int:
+    """Find the entry of a message: the newest that shows it, else the newest that brought it."""
+    slots = session.view.slots
+    for slot in range(session.view.end - 1, -1, -1):
+        if slots.messages[slot] == message:
+            return slots.numbers[slot]
+    for node in reversed(path(session)):
+        if _carried(node) == message:
+            return node.number
+    raise InvalidArgument("unknown-entry", "the path has no such message", field="message")
+
+
+def explain(session: Session, message: int | Message) -> Explanation:
+    """Explain what the next request makes of a message, and why.
+
+    Reads the path from its entry to the leaf.
+
+    Args:
+        message: the number of its entry, that of a cut for its notice. Or the message itself, as it
+            is shown or as it was recorded; of several that are equal, the newest that is shown, or
+            where none is, the newest that was recorded.
 
     Raises:
-        InvalidArgument: `unknown-entry`, the path holds no message of this number.
+        InvalidArgument: `unknown-entry`, the path holds no such message; `wrong-type`.
 
     >>> from ctxalgebra import Session, record, user
     >>> explain(record(Session(), user("  ")), 0)
     Explanation(number=0, state='withheld', why='it has no content', by=(0,))
+    >>> explain(record(Session(), user("a"), user("b")), user("a")).number
+    0
     """
+    check_session(session)
+    if isinstance(message, Message):
+        number = _number_of(session, message)
+    else:
+        check_type(message, int, "message")
+        number = message
     node = find(session, number)
-    entry = None if node is None else node.entry
-    message: object = entry
-    if isinstance(entry, Reply):
-        message = entry.message
-    elif isinstance(entry, Cut):
-        message = entry.notice
-    if not isinstance(message, Message):
+    carried = _carried(node)
+    if node is None or carried is None:
         raise InvalidArgument("unknown-entry", f"the path has no message {number}", entry=number)
+    entry = node.entry
     if isinstance(entry, Reply) and entry.outcome != "completed":
         return Explanation(number, "withheld", f"its reply was {entry.outcome}", (number,))
-    if message.empty and message.role != "tool":
+    if carried.empty and carried.role != "tool":
         return Explanation(number, "withheld", "it has no content", (number,))
     seen: Message | None = None
     before = session.view

@@ -35,6 +35,7 @@ from typing import NamedTuple
 from attrs import field, frozen
 
 from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.model.checks import check_each, check_fields, check_items, check_text, check_type
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Message, Opaque, Role, Text, Thinking
 
@@ -307,7 +308,8 @@ class Profile:
         merges: consecutive messages of a role are one turn. Results always are.
 
     Raises:
-        InvalidArgument: `invalid-argument`, a rule id is unknown or can't be judged on messages.
+        InvalidArgument: `invalid-argument`, a rule id is unknown or can't be judged on messages;
+            `wrong-type`.
 
     >>> Profile("mine", ("V-C1", "V-C2")).merges
     False
@@ -319,6 +321,8 @@ class Profile:
     merges: bool = False
 
     def __attrs_post_init__(self) -> None:
+        check_fields(self, name=str, as_user=frozenset, merges=bool)
+        check_items(self.rules, str, "rules")
         for rule in self.rules:
             if rule not in _CHECKS:
                 raise InvalidArgument(
@@ -390,9 +394,13 @@ def profile_for(provider: str) -> Profile:
     `openai-completions` or `openai-chat` for the older interface. A provider that nothing is known
     about gets `GENERIC`, which checks pairing only.
 
+    Raises:
+        InvalidArgument: `wrong-type`, the name is no text.
+
     >>> profile_for("Google AI Studio").name, profile_for("somebody").name
     ('gemini', 'generic')
     """
+    check_text(provider, "provider")
     name = "-".join(provider.lower().translate(_SPACES).split())
     return _NAMES.get(name, GENERIC)
 
@@ -436,6 +444,9 @@ def violations(
         reasoning_ids: reasoning goes back under its item ids (V-R3).
         signatures: the model asks for thought signatures (V-G4).
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     >>> from ctxalgebra import ToolCall, assistant, tool_result, user
     >>> call = assistant(ToolCall("c1", "read"))
     >>> messages = (user("a"), call, user("b"), tool_result("c1", "42"))
@@ -444,6 +455,10 @@ def violations(
     >>> violations(messages, ANTHROPIC)
     (Violation(rule='V-A3', index=2, detail='results of the same turn stand behind this message'),)
     """
+    check_each(messages, Message, "messages")
+    check_type(profile, Profile, "profile")
+    if head is not None:
+        check_type(head, Head, "head")
     if last_thinking is None:
         last_thinking = head is not None and head.route.binding == "leading"
     loop = len(messages)

@@ -13,7 +13,7 @@ from ctxalgebra.model.entries import Outcome, Reply, Sent
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Head, Usage
 from ctxalgebra.model.parts import Message
-from ctxalgebra.model.session import Session, walk
+from ctxalgebra.model.session import Session, no_session, walk
 
 __all__ = ["Request", "project", "reply", "requests", "send"]
 
@@ -44,11 +44,17 @@ def project(session: Session) -> Request:
     Total: with calls open or a request in flight it gives what would be shown so far. Costs the
     copying of the shown pointers.
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     >>> from ctxalgebra import Session, record, user
     >>> project(record(Session(), user("hi"))).messages
     (Message(role='user', parts=(Text(text='hi'),), call='', name='', error=False, id=''),)
     """
-    view = session.view
+    try:
+        view = session.view
+    except AttributeError:
+        raise no_session(session) from None
     return Request(view.head, view.messages())
 
 

@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 from attrs import evolve, frozen
 
+from ctxalgebra.model.checks import check_each, mistyped
 from ctxalgebra.model.parts import Message, Part, Text, ToolCall, tool_result
 
 __all__ = ["DEFECTS", "Defect", "Repair", "Repaired", "defects", "repair"]
@@ -216,6 +217,9 @@ def defects(messages: Sequence[Message], *, aborted: Collection[int] = ()) -> tu
         aborted: indices of assistant messages whose turn was aborted: their calls will not be
             answered. Messages do not say so themselves. Other indices mean nothing.
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     Returns:
         None exactly when the messages are paired and none of them has an empty text.
 
@@ -223,7 +227,15 @@ def defects(messages: Sequence[Message], *, aborted: Collection[int] = ()) -> tu
     >>> defects((user("a"), assistant(ToolCall("c1", "read")), user("b"), tool_result("c1", "42")))
     (Defect(code='steering', index=2, call='c1'),)
     """
-    return tuple(_find(messages, _pair(messages), frozenset(aborted)))
+    check_each(messages, Message, "messages")
+    return tuple(_find(messages, _pair(messages), _indices(aborted)))
+
+
+def _indices(aborted: Collection[int]) -> frozenset[int]:
+    try:
+        return frozenset(aborted)
+    except TypeError:
+        raise mistyped(aborted, "a collection of indices", "aborted") from None
 
 
 def _fresh_names(
@@ -280,6 +292,9 @@ def repair(messages: Sequence[Message], *, aborted: Collection[int] = ()) -> Rep
         messages: never changed.
         aborted: as in `defects`.
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     Returns:
         Messages without defects. When there was none, the same tuple and no repairs.
 
@@ -291,7 +306,8 @@ def repair(messages: Sequence[Message], *, aborted: Collection[int] = ()) -> Rep
     >>> done.repairs[0].action
     'moved behind the results'
     """
-    gone = frozenset(aborted)
+    check_each(messages, Message, "messages")
+    gone = _indices(aborted)
     pairs = _pair(messages)
     found = tuple(_find(messages, pairs, gone))
     if not found:

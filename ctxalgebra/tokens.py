@@ -10,6 +10,7 @@ from functools import lru_cache
 from attrs import frozen
 
 from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.model.checks import check_callable, mistyped
 from ctxalgebra.model.entries import Reply, UsageReport
 from ctxalgebra.model.head import Head, Route, Usage
 from ctxalgebra.model.parts import Message
@@ -34,11 +35,17 @@ def chars4(value: Message | Head) -> int:
     Counts what `Message.characters` and `Head.characters` count. The host's rule counts UTF-16
     units instead (specification of the host's format, section 6).
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     >>> from ctxalgebra import user
     >>> chars4(user("12345"))
     2
     """
-    return ceil_div(value.characters, 4)
+    try:
+        return ceil_div(value.characters, 4)
+    except AttributeError:
+        raise mistyped(value, "a message or a head", "value") from None
 
 
 @frozen
@@ -75,6 +82,8 @@ _Fitted = tuple[Route, Calibration]
 
 @lru_cache(maxsize=64)
 def _calibration(measure: Measure) -> Fold[_Fitted | None]:
+    check_callable(measure, "measure")
+
     def step(known: _Fitted | None, node: Node, view: View) -> _Fitted | None:
         entry, sent = node.entry, view.sent
         usage: Usage | None = None
@@ -116,6 +125,9 @@ def calibrate(session: Session, *, measure: Measure = chars4) -> Calibration:
     calibration is neutral. The first report of another route starts anew; until it comes, what
     fitted the earlier route stands in.
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     >>> from ctxalgebra import *
     >>> session = record(Session(), Head(system="s" * 400), user("x" * 8000))
     >>> session, _ = send(session)
@@ -123,20 +135,27 @@ def calibrate(session: Session, *, measure: Measure = chars4) -> Calibration:
     >>> calibrate(session)
     Calibration(overhead=300, numerator=8000, denominator=2000)
     """
-    known = fold(session, _calibration(measure))
+    try:
+        what = _calibration(measure)
+    except TypeError:  # what was measured is remembered by the measure
+        raise mistyped(measure, "a function that can be hashed", "measure") from None
+    known = fold(session, what)
     return NEUTRAL if known is None else known[1]
 
 
 def estimate(session: Session, *, measure: Measure = chars4) -> int:
     """Estimate the input tokens of the request that `project` gives now, calibrated.
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     >>> from ctxalgebra import Session, record, user
     >>> estimate(record(Session(), user("12345")))
     2
     """
+    fit = calibrate(session, measure=measure)
     view = session.view
-    messages = view.slots.total(measure, view.end)
-    return calibrate(session, measure=measure).estimate(measure(view.head), messages)
+    return fit.estimate(measure(view.head), view.slots.total(measure, view.end))
 
 
 def check_positive(*, optional: bool = False, **values: int | None) -> None:

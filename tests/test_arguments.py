@@ -1,14 +1,292 @@
-"""Whatever is passed to a public name, what comes out is a value or an error with a code."""
+"""Whatever is passed to a public name, what comes out is a value or an error with a code.
+
+Each argument of each public function and class is replaced, one at a time, by what does not belong
+there. A wrong number of arguments is a `TypeError`, as Python has it, and not looked at here.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import copy
+import inspect
 import pickle
 
 import pytest
 from attrs.exceptions import FrozenInstanceError
 
-from ctxalgebra import Node, Session, assistant, log, record, user
+import ctxalgebra
+from ctxalgebra import (
+    CODES,
+    PROFILES,
+    Ask,
+    CtxError,
+    Evicted,
+    Explanation,
+    Fold,
+    Head,
+    InvalidArgument,
+    Node,
+    Route,
+    Session,
+    Thinking,
+    Tool,
+    ToolCall,
+    Usage,
+    assistant,
+    chars4,
+    default_stub,
+    exchanges,
+    explain,
+    find,
+    log,
+    pipeline,
+    profile_for,
+    record,
+    reply,
+    send,
+    snap_frontier,
+    tool_result,
+    user,
+    violations,
+)
+
+CALLS = (user("a"), assistant(ToolCall("c1", "read")), tool_result("c1", "42"))
+SESSION = reply(send(record(Session(), *CALLS))[0], "completed", assistant(Thinking("t", "s"), "b"))
+FLYING, _ = send(SESSION)
+OPEN = record(SESSION, assistant(ToolCall("c2", "read")))
+ASKED = record(SESSION, Ask("k", "t", "q"))
+STAGE = pipeline()
+BEFORE = pickle.dumps((SESSION, FLYING, OPEN, ASKED))
+
+HOSTILE = (
+    None, 5, -1, 10**30, "x", "\ud800", "", b"x", 1.5, True, [1], {"a": 1}, {1}, (None,), object(),
+)  # fmt: skip
+
+
+async def answers(asks):
+    return ()
+
+
+# A legal call of each public function and class, by name of the parameter.
+LEGAL = {
+    "Account": {},
+    "Answer": {"ask": 0, "outcome": "answered", "value": "v"},
+    "Ask": {"key": "k", "topic": "t", "question": "q", "deadline": 1},
+    "Defect": {"code": "missing-id", "index": 0, "call": ""},
+    "DryRun": {"entries": (), "broke": None, "rebilled": 0, "input": 1},
+    "Evicted": {"first": 0, "last": 1, "count": 2},
+    "Explanation": {"number": 0, "state": "shown", "why": "w", "by": ()},
+    "Pending": {"number": 0, "ask": Ask("k", "t", "q")},
+    "Pressure": {"estimate": 1, "limit": 2, "cuttable": True},
+    "PricedBreak": {"sent": 1, "at": 0, "why": "w", "by": (1,), "rebilled": 3},
+    "RecordedEffects": {"answers": {}},
+    "Repair": {"code": "missing-id", "index": 0, "call": "", "action": "a"},
+    "Repaired": {"messages": CALLS, "repairs": (), "sources": (0, 1, 2)},
+    "Violation": {"rule": "V-A1", "index": 0, "detail": "d"},
+    "Break": {"sent": 1, "at": 0, "why": "w", "by": (1,)},
+    "Calibration": {"overhead": 1, "numerator": 2, "denominator": 3},
+    "Cut": {"through": 0, "notice": user("n"), "why": "w", "keep": (0,), "breaks": True},
+    "Drop": {"first": 0, "last": 1, "why": "w", "breaks": True},
+    "Fold": {"name": "n", "init": 0, "step": lambda v, n, view: v, "along": "path", "reads": None},
+    "Head": {"route": Route(), "system": "s", "tools": (Tool("t"),)},
+    "Image": {"data": "d", "media_type": "image/png"},
+    "Label": {"target": 0, "name": "n"},
+    "Message": {
+        "role": "user", "parts": "hi", "call": "", "name": "", "error": False, "id": "i",
+        "origin": "o",
+    },
+    "Node": {"entry": user("a"), "parent": None, "previous": None},
+    "Note": {"name": "n", "data": "d"},
+    "Opaque": {"type": "t", "data": "{}"},
+    "Pipeline": {"stages": (STAGE,)},
+    "Profile": {"name": "n", "rules": ("V-C1",), "as_user": frozenset(), "merges": True},
+    "Replace": {"target": 0, "message": user("n"), "why": "w", "breaks": True},
+    "Reply": {"outcome": "failed", "message": None, "usage": None},
+    "Request": {"head": Head(), "messages": CALLS},
+    "Route": {"provider": "p", "model": "m", "parameters": (("a", "1"),), "binding": "none"},
+    "Rule": {"code": "c", "kinds": (), "objects": lambda s, e: None},
+    "Sent": {"time": 1, "inferred": False},
+    "Session": {},
+    "Strip": {"why": "w", "breaks": True},
+    "Text": {"text": "t"},
+    "Thinking": {"text": "t", "signature": "s", "redacted": False},
+    "Tool": {"name": "n", "description": "d", "schema": "{}"},
+    "ToolCall": {"id": "i", "name": "n", "arguments": "{}", "signature": "s"},
+    "Usage": {"input": 1, "output": 1, "cache_read": 1, "cache_write": 1},
+    "UsageReport": {"sent": 3, "usage": Usage()},
+    "abandon": {"session": OPEN, "call": "c2", "reason": "r"},
+    "account": {"session": SESSION, "measure": chars4},
+    "adrive": {"session": ASKED, "stage": STAGE, "effects": answers},
+    "answer_to": {"session": SESSION, "key": "k"},
+    "ask": {"session": SESSION, "question": Ask("k", "t", "q")},
+    "assistant": {"parts": ("a",), "id": "i"},
+    "at_leaf": {"session": SESSION, "number": 0},
+    "breaks": {"session": SESSION},
+    "calibrate": {"session": SESSION, "measure": chars4},
+    "chars4": {"value": user("a")},
+    "default_notice": {"evicted": Evicted(0, 1, 2)},
+    "default_stub": {"result": CALLS[2], "tokens": 9},
+    "defects": {"messages": CALLS, "aborted": ()},
+    "drive": {"session": ASKED, "stage": STAGE, "effects": lambda asks: ()},
+    "drop_suffix": {"messages": CALLS, "large": lambda m: True},
+    "dry_run": {"stage": STAGE, "session": SESSION, "measure": chars4},
+    "estimate": {"session": SESSION, "measure": chars4},
+    "exchanges": {"messages": CALLS, "first": 0, "last": 3},
+    "explain": {"session": SESSION, "message": 0},
+    "find": {"session": SESSION, "number": 0, "along": "path"},
+    "fold": {"session": SESSION, "what": Fold("n", 0, lambda v, n, view: v)},
+    "label": {"session": SESSION, "target": 0, "name": "n"},
+    "labels": {"session": SESSION},
+    "log": {"session": SESSION},
+    "open_calls": {"session": SESSION},
+    "path": {"session": SESSION},
+    "pays": {"tail": 9, "saved": 3, "horizon": 9, "cached": 10, "written": 125},
+    "pending": {"session": SESSION},
+    "pipeline": {"stages": (STAGE,)},
+    "pressure": {"session": SESSION, "budget": 9, "reserve": 1, "window": 90, "measure": chars4},
+    "profile_for": {"provider": "anthropic"},
+    "project": {"session": SESSION},
+    "prune_suffix": {
+        "session": OPEN, "stub_over": 1, "drop_over": 1, "horizon": 1, "measure": chars4,
+        "cache": "cold", "stub": default_stub,
+    },
+    "record": {"session": SESSION, "entries": (user("a"),)},
+    "repair": {"messages": CALLS, "aborted": ()},
+    "reply": {"session": FLYING, "outcome": "completed", "message": assistant("b"), "usage": None},
+    "requests": {"session": SESSION},
+    "select": {
+        "session": SESSION, "budget": 2, "target": 1, "reserve": 1, "window": 90,
+        "measure": chars4, "cache": "cold", "notice": lambda evicted: "n",
+    },
+    "send": {"session": SESSION, "time": 1},
+    "snap_frontier": {"messages": CALLS, "index": 3, "findable": lambda m: m.id},
+    "strip_thinking": {"session": SESSION, "why": "w"},
+    "system": {"content": "c", "id": "i"},
+    "tool_result": {"call": "c", "content": "c", "name": "n", "error": False, "id": "i"},
+    "travel": {"session": SESSION, "target": 0},
+    "user": {"content": "c", "id": "i"},
+    "violations": {
+        "messages": CALLS, "profile": PROFILES["anthropic"], "head": None, "last_thinking": None,
+        "merged": True, "previous_response": False, "reasoning_ids": True, "signatures": False,
+    },
+    "walk": {"session": SESSION, "since": 0},
+}  # fmt: skip
+
+EXEMPT = {
+    # Errors are made by whoever raises them; a code that is not in the list is a bug there.
+    "CtxError", "DecodeError", "IllegalDecision", "InvalidArgument", "LawViolation",
+    "ProtocolViolation",
+    # Protocols are no constructors, and views are made by folding entries.
+    "AsyncEffects", "Effects", "View",
+}  # fmt: skip
+
+
+def called(name, arguments):
+    """Call a public name, and use up what is lazy."""
+    value = getattr(ctxalgebra, name)
+    arguments = dict(arguments)
+    positional = []
+    for parameter in inspect.signature(value).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            given = arguments.pop(parameter.name)
+            positional += given if isinstance(given, tuple) else (given,)
+        elif "entries" in arguments and name == "record":
+            positional.append(arguments.pop(parameter.name))
+    given = value(*positional, **arguments)
+    if inspect.iscoroutine(given):
+        return asyncio.run(given)
+    return list(given) if inspect.isgenerator(given) else given
+
+
+def test_every_public_function_and_class_is_looked_at():
+    values = {name: getattr(ctxalgebra, name) for name in ctxalgebra.__all__}
+    public = {n for n, v in values.items() if inspect.isfunction(v) or inspect.isclass(v)}
+    assert set(LEGAL) | EXEMPT == public
+    assert not set(LEGAL) & EXEMPT
+
+
+@pytest.mark.parametrize("name", sorted(LEGAL))
+def test_what_does_not_belong_there_gives_a_value_or_an_error_with_a_code(name):
+    called(name, LEGAL[name])
+    refused = []
+    for parameter in LEGAL[name]:
+        several = isinstance(LEGAL[name][parameter], tuple)
+        for hostile in (*HOSTILE, *((h,) for h in HOSTILE if several)):
+            try:
+                called(name, {**LEGAL[name], parameter: hostile})
+            except CtxError as error:
+                refused.append(error)
+    assert all(error.code in CODES and str(error).isprintable() for error in refused)
+    told = inspect.getdoc(getattr(ctxalgebra, name)) or ""
+    assert refused or "Raises:" not in told
+    assert pickle.dumps((SESSION, FLYING, OPEN, ASKED)) == BEFORE
+
+
+def refusal(call):
+    with pytest.raises(CtxError) as caught:
+        call()
+    return type(caught.value), caught.value.code, caught.value.field
+
+
+def unhashable(message):
+    return [message]
+
+
+class Unhashable:
+    __hash__ = None
+
+    def __call__(self, value):
+        return 1
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "field"),
+    [
+        (lambda: exchanges(CALLS, 0, 4), "invalid-argument", "last"),
+        (lambda: exchanges(CALLS, -2, 3), "invalid-argument", "first"),
+        (lambda: exchanges(CALLS, 0, "3"), "wrong-type", "last"),
+        (lambda: snap_frontier(CALLS, 3, findable=unhashable), "wrong-type", "findable"),
+        (lambda: snap_frontier(CALLS, True), "wrong-type", "index"),
+        (lambda: profile_for(None), "wrong-type", "provider"),
+        (lambda: violations(CALLS, None), "wrong-type", "profile"),
+        (lambda: violations(CALLS, PROFILES["gemini"], head="h"), "wrong-type", "head"),
+        (lambda: violations({"a": 1}, PROFILES["gemini"]), "wrong-type", "messages"),
+        (lambda: ctxalgebra.Profile("x", None), "wrong-type", "rules"),
+        (lambda: ctxalgebra.Profile("x", ("V-X",)), "invalid-argument", "rules"),
+        (lambda: pipeline(None), "wrong-type", "stages"),
+        (lambda: explain(SESSION, "0"), "wrong-type", "message"),
+        (lambda: explain(SESSION, True), "wrong-type", "message"),
+        (lambda: find(SESSION, 0, along="tree"), "invalid-argument", "along"),
+        (lambda: ctxalgebra.travel(SESSION, None), "wrong-type", "target"),
+        (lambda: ctxalgebra.at_leaf(SESSION, "0"), "wrong-type", "number"),
+        (lambda: ctxalgebra.drive(SESSION, pipeline(), None), "wrong-type", "effects"),
+        (lambda: ctxalgebra.drive(SESSION, None, print), "wrong-type", "stages"),
+        (lambda: ctxalgebra.drive(SESSION, lambda s: None, print), "wrong-type", None),
+        (lambda: ctxalgebra.dry_run(lambda s: None, SESSION), "wrong-type", "session"),
+        (lambda: ctxalgebra.account(SESSION, measure=Unhashable()), "wrong-type", "measure"),
+        (lambda: ctxalgebra.calibrate(SESSION, measure=Unhashable()), "wrong-type", "measure"),
+        (lambda: SESSION.view.slots.total(Unhashable(), 1), "wrong-type", "measure"),
+        (lambda: SESSION.view.slots.total("x", 1), "wrong-type", "measure"),
+        (lambda: ctxalgebra.fold(SESSION, []), "wrong-type", "what"),
+        (lambda: record(None), "wrong-type", "session"),
+    ],
+)  # fmt: skip
+def test_the_place_is_told(call, code, field):
+    assert refusal(call) == (InvalidArgument, code, field)
+
+
+def test_a_message_is_explained_by_itself():
+    session = record(Session(), user("a"), user("b"), user("a"), assistant(Thinking("t"), "c"))
+    assert [explain(session, user(text)).number for text in "ab"] == [2, 1]
+    # Cut away, the newest that was recorded stands for it; what replaced it is known too.
+    session = record(session, ctxalgebra.Cut(2, user("n"), "w"))
+    assert explain(session, user("a")) == Explanation(2, "cut", "w", (4,))
+    assert explain(session, user("n")).number == 4
+    assert explain(session, assistant("c")).number == 3
+    assert explain(session, assistant(Thinking("t"), "c")).number == 3
+    for call in (lambda: explain(session, user("z")), lambda: explain(session, 9)):
+        with pytest.raises(InvalidArgument, match="unknown-entry"):
+            call()
 
 
 def test_nodes_cannot_be_changed():

@@ -117,16 +117,43 @@ def test_asks_belong_to_their_path():
     assert answer_to(at_leaf(session, 0), "short:0") is None
 
 
-def test_a_stage_that_never_stops_asking_is_cut_off():
+def test_a_stage_that_never_stops_asking_is_refused():
     def curious(session):
         return ask(session, Ask(f"k{len(session)}", "echo", ""))
 
-    async def failing(asks):
-        return RecordedEffects({})(asks)
+    failed = RecordedEffects({})
 
-    session = drive(Session(), curious, RecordedEffects({}))
-    assert len(session) == 2 * ROUNDS
-    assert asyncio.run(adrive(Session(), curious, failing)) == session
+    async def failing(asks):
+        return failed(asks)
+
+    rounds = []
+    for run in (
+        lambda: drive(Session(), curious, lambda asks: rounds.append(1) or failed(asks)),
+        lambda: asyncio.run(adrive(Session(), curious, failing)),
+    ):
+        with pytest.raises(InvalidArgument, match="after the last round it asks again: 'k32'") as e:
+            run()
+        assert (e.value.code, e.value.field) == ("endless-asks", "stage")
+    assert len(rounds) == ROUNDS == 16
+
+
+@pytest.mark.parametrize("asked", [3, 4])
+def test_how_many_rounds_there_are_is_the_callers(asked):
+    def chained(session):
+        known = [answer_to(session, f"k{n}") for n in range(asked)]
+        for number, answer in enumerate(known):
+            if answer is None:
+                return ask(session, Ask(f"k{number}", "echo", ""))
+        return session
+
+    if asked == 4:
+        with pytest.raises(InvalidArgument, match="endless-asks"):
+            drive(Session(), chained, RecordedEffects({}), rounds=3)
+    else:
+        assert len(drive(Session(), chained, RecordedEffects({}), rounds=3)) == 6
+    for rounds in (0, -1, True, None, "3"):
+        with pytest.raises(InvalidArgument, match="rounds must be a positive integer"):
+            drive(Session(), chained, RecordedEffects({}), rounds=rounds)
 
 
 keys = st.sampled_from("abc")

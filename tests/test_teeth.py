@@ -454,7 +454,7 @@ CODE = (
     ("select", "an estimate that reads a clock", "determinism", asks_a_clock),
     ("prune", "a drop not declared", "totality", put(pruning, "Drop", drops_undeclared)),
     ("prune", "a drop of what is unread", "totality",
-     inside(pruning, "exchanges", drops_unread)),
+     inside(pruning, "_exchanges", drops_unread)),
 )  # fmt: skip
 """Everything else: where, what is damaged, the law that dies of it, and how to do it."""
 

@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
 from ctxalgebra.errors import InvalidArgument
 
-__all__ = ["check_fields", "check_items", "check_text", "check_type"]
+__all__ = [
+    "check_callable",
+    "check_each",
+    "check_fields",
+    "check_items",
+    "check_text",
+    "check_type",
+    "mistyped",
+]
+
+
+def mistyped(value: object, expected: str, where: str) -> InvalidArgument:
+    """Make the error for a value of the wrong type: `wrong-type`; `field` is `where`."""
+    text = f"expected {expected}, got {type(value).__name__}"
+    return InvalidArgument("wrong-type", text, field=where)
 
 
 def check_text(value: object, where: str) -> None:
@@ -16,9 +31,7 @@ def check_text(value: object, where: str) -> None:
         InvalidArgument: `wrong-type`, `lone-surrogate`; `field` is `where`.
     """
     if not isinstance(value, str):
-        raise InvalidArgument(
-            "wrong-type", f"expected a text, got {type(value).__name__}", field=where
-        )
+        raise mistyped(value, "a text", where)
     if not value.isascii():
         try:
             value.encode()
@@ -33,9 +46,7 @@ def check_type(value: object, kind: type[Any], where: str) -> None:
         InvalidArgument: `wrong-type`; `field` is `where`.
     """
     if type(value) is not kind:
-        raise InvalidArgument(
-            "wrong-type", f"expected {kind.__name__}, got {type(value).__name__}", field=where
-        )
+        raise mistyped(value, kind.__name__, where)
 
 
 def check_fields(value: object, /, **kinds: type[Any]) -> None:
@@ -56,3 +67,18 @@ def check_items(value: object, kind: type[Any], where: str) -> None:
             check_text(item, where)
         else:
             check_type(item, kind, where)
+
+
+def check_each(value: object, kind: type[Any], where: str) -> None:
+    """Refuse what is not a sequence, a list for instance, of values of exactly this type."""
+    if not isinstance(value, Sequence):
+        raise mistyped(value, f"a sequence of {kind.__name__}", where)
+    items = cast("Sequence[object]", value)
+    if not {kind}.issuperset(map(type, items)):
+        raise mistyped(next(i for i in items if type(i) is not kind), kind.__name__, where)
+
+
+def check_callable(value: object, where: str) -> None:
+    """Refuse what can't be called."""
+    if not callable(value):
+        raise mistyped(value, "a function", where)

@@ -45,7 +45,7 @@ from ctxalgebra.model.entries import (
 )
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Message, Opaque, Role, Thinking
-from ctxalgebra.model.session import Session, append, find
+from ctxalgebra.model.session import Session, append, find, no_session
 from ctxalgebra.model.view import HEAD, STEPS, hide_blanks, replaced
 
 __all__ = ["RULES", "Rule", "record"]
@@ -402,7 +402,7 @@ def record(session: Session, *entries: Entry) -> Session:
     Raises:
         ProtocolViolation: an event is not a legal next step; `code` names the rule.
         IllegalDecision: a decision is refused; `code` names the rule.
-        InvalidArgument: `unknown-kind`, something is no entry.
+        InvalidArgument: `unknown-kind`, something is no entry; `wrong-type`, no session.
 
     >>> from ctxalgebra import Session, record, tool_result, user
     >>> session = record(Session(), user("hi"))
@@ -411,6 +411,10 @@ def record(session: Session, *entries: Entry) -> Session:
     ...
     ctxalgebra.errors.ProtocolViolation: orphan-result: no open call has the id 'c9' (entry 1)
     """
+    try:
+        _ = session.view
+    except AttributeError:
+        raise no_session(session) from None
     for entry in entries:
         kind = type(entry)
         rules = _BY_KIND.get(entry.role if type(entry) is Message else kind)

@@ -34,6 +34,7 @@ from typing import Any, NamedTuple
 
 from attrs import evolve, frozen
 
+from ctxalgebra.model.checks import check_callable, mistyped
 from ctxalgebra.model.entries import (
     Answer,
     Ask,
@@ -92,9 +93,16 @@ class Slots:
 
         Threads may race: each total is written in its place, from the last one that is there, and
         is the same whoever writes it.
+
+        Raises:
+            InvalidArgument: `wrong-type`, the measure can't be called, or not be remembered.
         """
-        sums = self.sums.get(measure)
+        try:
+            sums = self.sums.get(measure)
+        except TypeError:
+            raise mistyped(measure, "a function that can be hashed", "measure") from None
         if sums is None:
+            check_callable(measure, "measure")
             sums = self.sums.setdefault(measure, [0])
         if len(sums) <= end:
             sums.extend([-1] * (end + 1 - len(sums)))

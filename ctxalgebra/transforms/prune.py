@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from attrs import evolve
 
 from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.model.checks import check_callable, check_each, check_type
 from ctxalgebra.model.entries import Drop, Replace
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.parts import Message, Opaque, Text
-from ctxalgebra.model.session import Session
+from ctxalgebra.model.session import Session, no_session
 from ctxalgebra.model.view import Measure
 from ctxalgebra.tokens import chars4, check_positive
 from ctxalgebra.transforms.pipeline import CacheState, check_cache
@@ -21,10 +22,14 @@ __all__ = ["default_stub", "drop_suffix", "exchanges", "pays", "prune_suffix"]
 def default_stub(result: Message, tokens: int) -> str:
     """Word the stub that stands for an unread result.
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     >>> from ctxalgebra import tool_result
     >>> default_stub(tool_result("c1", "...", name="read"), 9000)
     '[The result of read was left out unsent: about 9000 tokens. Ask for a smaller part.]'
     """
+    check_type(result, Message, "result")
     name = result.name or "the tool"
     return (
         f"[The result of {name} was left out unsent: about {tokens} tokens. "
@@ -45,19 +50,44 @@ def pays(tail: int, saved: int, *, horizon: int, cached: int = 10, written: int 
         horizon: how many further requests are expected.
         cached, written: prices in hundredths of the input price.
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     >>> pays(3000, 1000, horizon=23), pays(3000, 1000, horizon=22)
     (True, False)
     """
+    for name, value in (
+        ("tail", tail),
+        ("saved", saved),
+        ("horizon", horizon),
+        ("cached", cached),
+        ("written", written),
+    ):
+        check_type(value, int, name)
     return (tail - saved) * (written - cached) <= saved * cached * horizon
 
 
 def exchanges(messages: Sequence[Message], first: int, last: int) -> list[tuple[int, int]]:
     """List the exchanges that lie whole in `messages[first:last]`, as half-open ranges.
 
+    Raises:
+        InvalidArgument: `invalid-argument`, a place outside the list; `wrong-type`.
+
     >>> from ctxalgebra import ToolCall, assistant, tool_result, user
     >>> exchanges((user("a"), assistant(ToolCall("c1", "read")), tool_result("c1", "42")), 0, 3)
     [(1, 3)]
     """
+    check_each(messages, Message, "messages")
+    for name, index in (("first", first), ("last", last)):
+        check_type(index, int, name)
+        if not 0 <= index <= len(messages):
+            raise InvalidArgument(
+                "invalid-argument", f"{name} {index} is outside the list", field=name
+            )
+    return _exchanges(messages, first, last)
+
+
+def _exchanges(messages: Sequence[Message], first: int, last: int) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     for index in range(first, last):
         stop = index + 1 + len(messages[index].calls)
@@ -73,12 +103,17 @@ def drop_suffix(
 
     It hides what the model may not have read. In a session `prune_suffix` does better.
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     >>> from ctxalgebra import ToolCall, assistant, tool_result, user
     >>> messages = (user("a"), assistant(ToolCall("c1", "read")), tool_result("c1", "4" * 99))
     >>> len(drop_suffix(messages, lambda result: len(result.parts[0].text) > 50))
     1
     """
-    found = exchanges(messages, 0, len(messages))
+    check_each(messages, Message, "messages")
+    check_callable(large, "large")
+    found = _exchanges(messages, 0, len(messages))
     if found:
         start, stop = found[-1]
         if stop == len(messages) and all(large(m) for m in messages[start + 1 : stop]):
@@ -117,7 +152,7 @@ def prune_suffix(
 
     Raises:
         InvalidArgument: `invalid-argument` for numbers that are no positive integers, or a state of
-            the cache that does not exist.
+            the cache that does not exist; `wrong-type` for what is no session, measure or stub.
 
     >>> from ctxalgebra import *
     >>> session = record(Session(), user("a"), assistant(ToolCall("c1", "read")))
@@ -129,7 +164,12 @@ def prune_suffix(
     if type(horizon) is not int or horizon < 0:
         raise InvalidArgument("invalid-argument", "horizon must not be negative", field="horizon")
     check_cache(cache)
-    view = session.view
+    if not callable(stub):
+        check_callable(stub, "stub")
+    try:
+        view = session.view
+    except AttributeError:
+        raise no_session(session) from None
     if view.flight >= 0:
         return session
     total = view.slots.total
@@ -177,7 +217,7 @@ def _drop_read(
     end = total(measure, view.end)
     spans: list[tuple[int, int]] = []
     gone = 0
-    found = exchanges(view.slots.messages, first, view.read)
+    found = _exchanges(view.slots.messages, first, view.read)
     for start, stop in reversed(found):
         saved = total(measure, stop) - total(measure, start)
         if saved <= over or stop == view.end or view.holds_loop(start):

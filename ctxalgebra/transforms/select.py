@@ -8,7 +8,7 @@ from functools import lru_cache
 from attrs import frozen
 
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.model.checks import check_type
+from ctxalgebra.model.checks import check_callable, check_each, check_type, mistyped
 from ctxalgebra.model.entries import Cut
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.parts import Message, user
@@ -34,9 +34,13 @@ def default_notice(evicted: Evicted) -> str:
 
     It holds of all cuts up to this one, since the earlier notice leaves with what it stood for.
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     >>> default_notice(Evicted(0, 7, 8))
     '[Earlier messages, up to entry 7, were cut to fit the context window.]'
     """
+    check_type(evicted, Evicted, "evicted")
     return f"[Earlier messages, up to entry {evicted.last}, were cut to fit the context window.]"
 
 
@@ -60,7 +64,8 @@ def snap_frontier(
         The greatest legal place up to `index`; 0 takes nothing.
 
     Raises:
-        InvalidArgument: `invalid-argument` when `index` lies outside the list, `wrong-type`.
+        InvalidArgument: `invalid-argument` when `index` lies outside the list; `wrong-type`, also
+            for keys that can't be hashed.
 
     >>> from ctxalgebra import ToolCall, assistant, tool_result, user
     >>> exchange = (assistant(ToolCall("c1", "read")), tool_result("c1", "42"))
@@ -69,15 +74,22 @@ def snap_frontier(
     >>> snap_frontier((user("a"), *exchange, user("b", id="u2")), 3, findable=lambda m: m.id)
     0
     """
+    check_each(messages, Message, "messages")
     check_type(index, int, "index")
     if not 0 <= index <= len(messages):
         raise InvalidArgument(
             "invalid-argument", f"index {index} is outside the list", field="index"
         )
-    keys = [findable(m) for m in messages] if findable is not None else None
+    keys: list[object] | None = None
     unique: dict[object, int] = {}
-    for key in keys or ():
-        unique[key] = unique.get(key, 0) + 1
+    if findable is not None:
+        check_callable(findable, "findable")
+        keys = [findable(m) for m in messages]
+        for key in keys:
+            try:
+                unique[key] = unique.get(key, 0) + 1
+            except TypeError:
+                raise mistyped(key, "a key that can be hashed", "findable") from None
     while index > 0:
         whole = index == len(messages) or messages[index].role != "tool"
         if index == len(messages) and messages[index - 1].calls:
@@ -120,7 +132,8 @@ def select(
 
     Raises:
         InvalidArgument: `invalid-argument`, `wrong-type` for budgets that are no positive
-            integers, a target over the budget, or a state of the cache that does not exist.
+            integers, a target over the budget, or a state of the cache that does not exist;
+            `wrong-type` for what is no session, measure or notice.
 
     >>> from ctxalgebra import *
     >>> session = record(Session(), user("a" * 400), assistant("b" * 400), user("now"))
@@ -129,10 +142,12 @@ def select(
     """
     check_cache(cache)
     limit, aim = limits(budget, target, reserve, window)
+    if not callable(notice):
+        check_callable(notice, "notice")
+    fit = calibrate(session, measure=measure)
     view = session.view
     if view.flight >= 0 or view.holds_loop(0):
         return session
-    fit = calibrate(session, measure=measure)
     head = measure(view.head)
     total = view.slots.total(measure, view.end)
     if fit.estimate(head, total) <= (aim if cache == "cold" else limit):
@@ -271,13 +286,16 @@ def pressure(
 
     When `fits` is false and `cuttable` too, only protected content is left.
 
+    Raises:
+        InvalidArgument: `invalid-argument`, `wrong-type`, as `select`.
+
     >>> from ctxalgebra import Session, record, user
     >>> pressure(record(Session(), user("12345678")), budget=1)
     Pressure(estimate=2, limit=1, cuttable=False)
     """
     limit, _ = limits(budget, None, reserve, window)
-    view = session.view
     fit = calibrate(session, measure=measure)
+    view = session.view
     total = view.slots.total(measure, view.end)
     estimate = fit.estimate(measure(view.head), total)
     cuttable = view.flight < 0 and not view.holds_loop(0) and _gain(view, measure) > 0

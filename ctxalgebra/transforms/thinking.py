@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ctxalgebra.model.entries import Strip
 from ctxalgebra.model.gate import record
-from ctxalgebra.model.session import Session
+from ctxalgebra.model.session import Session, check_session
 
 __all__ = ["strip_thinking"]
 
@@ -18,11 +18,15 @@ def strip_thinking(session: Session, *, why: str = "the provider refused a signa
     Reads: the view. Records: one `Strip`, or nothing when no thinking is shown, a request is in
     flight, or an open tool loop must keep its leading thinking (V-A7).
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     >>> from ctxalgebra import *
     >>> session = record(Session(), user("a"), assistant(Thinking("hm", "sig"), "b"), user("c"))
     >>> project(strip_thinking(session)).messages[1].parts
     (Text(text='b'),)
     """
+    check_session(session)
     view = session.view
     at = view.thinking(0)
     if at == view.end or view.flight >= 0 or view.holds_loop(at):
