@@ -28,9 +28,9 @@ from ctxalgebra.codecs.responses_items import (
 from ctxalgebra.errors import DecodeError
 from ctxalgebra.model.parts import Image, Message, Opaque, Part, Role, Text, Thinking, ToolCall
 
-__all__ = ["Writer", "encode_items", "unwritten"]
+__all__ = ["ITEMS", "Writer", "encode_items", "unwritten"]
 
-_ITEMS = {
+ITEMS = {
     "agent_message": "content",
     "code_interpreter_call": "type",
     "compaction": "encrypted_content",
@@ -160,7 +160,7 @@ def _own(part: Part | None) -> dict[str, Json]:
     if not isinstance(part, Opaque):
         return {}
     value = _parsed(part.data)
-    known = value.get("type") == part.type and _ITEMS.get(part.type) in value
+    known = value.get("type") == part.type and ITEMS.get(part.type) in value
     return value if known else {}
 
 
