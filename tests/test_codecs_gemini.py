@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
+import yaml
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxalgebra import (
+    CODES,
     DecodeError,
     Head,
     Image,
     InvalidArgument,
     Message,
     Opaque,
+    Reply,
     Request,
     Route,
     Session,
@@ -25,25 +29,48 @@ from ctxalgebra import (
     Tool,
     ToolCall,
     Usage,
+    account,
     assistant,
+    at_leaf,
+    log,
+    path,
     project,
     record,
+    reply,
+    requests,
+    send,
     system,
     tool_result,
     user,
 )
-from ctxalgebra.codecs.gemini_contents import (
-    decode_contents,
-    encode_contents,
+from ctxalgebra.codecs import CODECS, detect
+from ctxalgebra.codecs.gemini import (
+    decode,
+    encode,
     encode_request,
     read_head,
     read_usage,
-    unwritten,
-    write_contents,
     write_head,
 )
+from ctxalgebra.codecs.gemini_contents import (
+    Writer,
+    decode_contents,
+    encode_contents,
+    signed_texts,
+    unwritten,
+)
 from ctxalgebra.codecs.lines import compact, parse
-from ctxalgebra.laws.strategies import messages
+from ctxalgebra.laws.strategies import messages, sessions
+from ctxalgebra.protocol import DEFECTS
+
+SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "sessions" / "gemini-contents"
+FILES = sorted(SHARED.glob("*.*"))
+real = pytest.mark.parametrize(
+    "source",
+    FILES
+    or [pytest.param(None, marks=pytest.mark.skip(reason="needs ../shared/sessions, absent here"))],
+    ids=lambda source: source and source.stem,
+)
 
 
 def content(role, *parts, **fields):
@@ -316,6 +343,13 @@ def test_what_is_no_json_is_refused():
         assert caught.value.code in {"wrong-type", "too-deep"}
 
 
+def write_contents(made):
+    writer = Writer()
+    for message in made:
+        writer.add(message)
+    return writer.texts()
+
+
 def test_texts_stay_verbatim_where_a_content_is_one_message():
     text = '{ "role" :"model","parts":[ {"text":"a", "n": 1.50} ] }'
     (message,) = decode_contents([json.loads(text)])
@@ -529,9 +563,8 @@ def test_heads_come_back():
     )
     assert [t.name for t in head.tools] == ["ls", "cat", "now"]
     assert head.tools[0].schema == '{"type":"object","n":1.5}'
-    written = json.loads(compact(write_head(head)))
+    assert json.loads(compact(write_head(head, {}))) == body
     del body["model"]
-    assert written == body
     request = Request(head, (user("hi"),))
     assert encode_request(request) == {"contents": [content("user", {"text": "hi"})], **body}
 
@@ -541,7 +574,9 @@ def test_heads_in_other_spellings():
         "system_instruction": {"parts": {"text": "One."}},
         "tools": [{"function_declarations": [{"name": "f", "parameters_json_schema": {"a": 1}}]}],
     }
-    head = read_head(parse(json.dumps(body)), "gemini-2.5-pro")
+    head = read_head(
+        parse(json.dumps(body)), "https://a/v1beta/models/gemini-2.5-pro:generateContent"
+    )
     assert (head.system, head.tools) == ("One.", (Tool("f", "", '{"a":1}'),))
     assert head.route.model == "gemini-2.5-pro"
     assert read_head({"systemInstruction": "Text."}).system == "Text."
@@ -552,11 +587,11 @@ def test_heads_in_other_spellings():
 
 
 def test_heads_from_elsewhere():
-    assert write_head(Head()) == {}
+    assert write_head(Head(), {}) == {}
     head = Head(Route("p", "m", (("tools", "not json"),)), tools=(Tool("f", "", "not json"),))
-    assert write_head(head) == {"tools": [{"functionDeclarations": [{"name": "f"}]}]}
+    assert write_head(head, {"tools": []}) == {"tools": [{"functionDeclarations": [{"name": "f"}]}]}
     for other in (Route("p", "m", (("tools", "{}"),)), Route(parameters=(("api", "[1]"),))):
-        assert write_head(Head(other)) == {}
+        assert write_head(Head(other), {"contents": []}) == {}
     assert encode_request(project(record(Session(), user("hi")))) == {
         "contents": [content("user", {"text": "hi"})]
     }
@@ -591,3 +626,325 @@ def test_large_results_cost_what_they_hold():
     assert sum(len(m.origin) for m in found) < 3 * len(json.dumps(raw))
     assert encode_contents(found) == raw
     assert all(isinstance(m, Message) for m in found)
+
+
+# Files
+
+
+def read(value, **options):
+    data = value if isinstance(value, bytes) else json.dumps(value, **options).encode()
+    decoded = decode(data)
+    assert encode(decoded.session) == data
+    assert {r.code for r in decoded.repairs} <= CODES.keys() | DEFECTS.keys()
+    return decoded
+
+
+def codes(decoded):
+    return dict(Counter(r.code for r in decoded.repairs))
+
+
+def replies(session):
+    return [node.entry for node in path(session) if isinstance(node.entry, Reply)]
+
+
+GO = content("user", {"text": "go"})
+ASKS = content("model", calls(), calls())
+GIVES = content("user", returns(response={"output": "1"}), returns(response={"output": "2"}))
+DONE = content("model", {"text": "done"})
+
+
+@real
+def test_real_files_come_back_and_say_what_they_say(source):
+    data = source.read_bytes()
+    assert detect(data) == "gemini-contents"
+    decoded = read(data)
+    last = yaml.safe_load(data)["interactions"][-1]
+    body = last["request"]["parsed_body"]
+    shown = project(decoded.session).messages
+    asked = len(body["contents"])
+    assert sum(len(m.calls) for m in shown) >= asked // 2
+    if "parsed_body" in last["response"]:
+        shown = shown[:-1]  # an answer of one message
+    sent = [c for c in body["contents"] if c["parts"] != [{"text": ""}]]
+    assert encode_contents(shown)[: len(sent)] == sent
+    assert [t.name for t in decoded.session.head.tools] == [
+        f["name"] for t in body["tools"] for f in t["functionDeclarations"]
+    ]
+    used = account(decoded.session).usage
+    known = [json.loads(compact(parse(json.dumps(i["response"].get("parsed_body", {}))))) for i in
+             yaml.safe_load(data)["interactions"]]  # fmt: skip
+    told = [u["usageMetadata"] for u in known if "usageMetadata" in u]
+    if told and all(isinstance(e, Reply) for e in replies(decoded.session)[: len(told)]):
+        inputs = [r.usage.input for r in replies(decoded.session)]
+        assert inputs == [u["promptTokenCount"] for u in told][-len(inputs) :]
+        assert used.input == sum(inputs)
+
+
+@pytest.mark.parametrize("options", [{}, {"indent": 1}, {"separators": (",", ":")}])
+@pytest.mark.parametrize("raw", [[], [GO, ASKS, GIVES, DONE]], ids=["none", "some"])
+def test_lists_and_bodies_come_back(raw, options):
+    body = {"model": "models/g", "contents": raw, "generationConfig": {"temperature": 0.5}}
+    for value in (raw, body):
+        decoded = read(value, **options)
+        assert decoded.repairs == ()
+        roles = [m.role for m in project(decoded.session).messages]
+        assert roles == (["user", "assistant", "tool", "tool", "assistant"] if raw else [])
+
+
+def test_each_answer_closes_a_request():
+    decoded = read([GO, ASKS, GIVES, DONE])
+    first, second = requests(decoded.session)
+    assert [m.role for m in first.messages] == ["user"]
+    assert [m.role for m in second.messages] == ["user", "assistant", "tool", "tool"]
+    assert second.extends(first)
+    assert [m.call for m in second.messages[2:]] == ["call_1_0", "call_1_1"]
+    assert encode_contents(second.messages) == [GO, ASKS, GIVES]
+
+
+def test_lines_come_back():
+    lines = [json.dumps(GO), "", json.dumps(ASKS), "{oops", "5", json.dumps(GIVES), '{"role":"x"}']
+    for end in ("\n", ""):
+        decoded = read(("\n".join(lines) + end).encode())
+        assert codes(decoded) == {"invalid-json": 1, "wrong-type": 1, "wrong-role": 1}
+        assert [r.line for r in decoded.repairs] == [4, 5, 7]
+        assert len(project(decoded.session).messages) == 4
+        grown = record(decoded.session, user("next"))
+        assert encode(grown).decode().rstrip("\n").split("\n") == [
+            *lines, '{"role":"user","parts":[{"text":"next"}]}',
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (b"", "empty-file"),
+        (b" \n", "empty-file"),
+        (b"5", "wrong-type"),
+        (b"{}", "missing-field"),
+        (b'{"contents": 5}', "missing-field"),
+        (b"[5]", "wrong-type"),
+        (b'[{"role": "tool", "parts": []}]', "wrong-role"),
+        (b'[{"role": 5, "parts": []}]', "wrong-type"),
+        (b"[{}]", "missing-field"),
+        (b"[", "invalid-json"),
+        (b"\xff", "invalid-utf8"),
+        (b"[" * 600 + b"]" * 600, "too-deep"),
+    ],
+)
+def test_a_file_of_which_nothing_can_be_built_is_an_error(data, code):
+    with pytest.raises(DecodeError) as caught:
+        decode(data, file="f")
+    assert (caught.value.code, caught.value.file) == (code, "f")
+
+
+def test_a_reordered_result_and_what_is_added_behind_it():
+    decoded = read(
+        [GO, content("model", calls(id="a"), calls(id="b")),
+         content("user", returns(id="b"), returns(id="a")),
+         content("user", returns(id="x"))]
+    )  # fmt: skip
+    assert codes(decoded) == {"out-of-order": 1, "orphan-result": 1}
+    grown = record(decoded.session, user("next"))
+    (request,) = requests(send(grown)[0])[1:]
+    assert [m.call for m in request.messages[2:4]] == ["a", "b"]
+    assert json.loads(encode(grown))[:4] == json.loads(encode(decoded.session))
+    assert json.loads(encode(grown))[4] == content("user", {"text": "next"})
+    # The results in the order of the calls are one content still.
+    assert [len(c["parts"]) for c in encode_contents(request.messages)] == [1, 2, 2, 1]
+
+
+def test_reused_ids_are_renamed_here_and_not_in_the_file():
+    turn = [content("model", calls(id="a")), content("user", returns(id="a"))]
+    decoded = read([GO, *turn, *turn])
+    assert codes(decoded) == {"reused-id": 1}
+    session = decoded.session
+    assert len({c.id for m in project(session).messages for c in m.calls}) == 2
+    session = reply(send(session)[0], "completed", assistant(ToolCall("b", "ls")))
+    session = record(session, tool_result("b", "x", name="ls"), user("more"))
+    assert json.loads(encode(session)) == [
+        GO, *turn, *turn, content("model", calls(id="b")), content("user", returns(id="b")),
+        content("user", {"text": "more"}),
+    ]  # fmt: skip
+
+
+def test_a_call_without_an_id_is_answered_without_one():
+    decoded = read([GO, ASKS])
+    session = record(
+        decoded.session, tool_result("call_1_1", "2", name="ls"), tool_result("call_1_0", "1")
+    )
+    written = json.loads(encode(session))
+    assert written[:2] == [GO, ASKS]
+    names = [part["functionResponse"] for content in written[2:] for part in content["parts"]]
+    assert all("id" not in name for name in names)
+    assert len(written) == 3
+
+
+def test_a_path_that_leaves_a_content_in_its_midst():
+    decoded = read([GO, ASKS, content("user", returns(), returns(), {"text": "and"}), DONE])
+    numbers = [n.number for n in log(decoded.session) if getattr(n.entry, "role", "") == "tool"]
+    session = record(at_leaf(decoded.session, numbers[-1]), user("else"))
+    assert json.loads(encode(session)) == [
+        GO, ASKS, content("user", returns(), returns()), content("user", {"text": "else"}),
+    ]  # fmt: skip
+    assert encode(at_leaf(decoded.session, -1)) == b"[]"
+
+
+def test_a_changed_head_is_written_where_there_is_a_place():
+    tool = {"name": "f", "parameters": {"type": "OBJECT"}, "x": 1}
+    value = {
+        "system_instruction": {"parts": [{"text": "Be brief."}]},
+        "contents": [GO],
+        "tools": [{"functionDeclarations": [tool]}],
+        "model": "g",
+        "other": 1.50,
+    }
+    session = read(value).session
+    head = evolve(session.head, system="Be long.", tools=(*session.head.tools, Tool("g")))
+    written = json.loads(encode(record(session, head)))
+    assert written == {
+        **value,
+        "system_instruction": {"parts": [{"text": "Be long."}]},
+        "tools": [{"functionDeclarations": [tool, {"name": "g"}]}],
+    }
+    bare = json.loads(encode(record(session, Head(evolve(head.route, model="h")))))
+    assert bare == {"contents": [GO], "model": "models/h", "other": 1.5}
+    assert json.loads(encode(record(read([GO]).session, head))) == [GO]
+
+
+def test_a_session_from_elsewhere_becomes_a_body():
+    session = record(Session(), Head(Route("google", "g"), "Be brief.", (Tool("f"),)), user("hi"))
+    session = reply(send(session)[0], "failed", assistant("never"))
+    session = record(send(session)[0], user("steer"))
+    session = reply(session, "completed", assistant("ok"), usage=Usage(3, 1))
+    data = encode(session)
+    assert json.loads(data) == {
+        "contents": [content("user", {"text": "hi"}), content("model", {"text": "ok"}),
+                     content("user", {"text": "steer"})],
+        "model": "models/g",
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+        "tools": [{"functionDeclarations": [{"name": "f"}]}],
+    }  # fmt: skip
+    assert read(data).session.head == evolve(session.head, route=Route("google", "g", (), "none"))
+
+
+# Cassettes
+
+
+def call_of(body, answer, model="gemini-2.5-pro", method="generateContent"):
+    uri = f"https://generativelanguage.googleapis.com/v1beta/models/{model}:{method}"
+    return {"request": {"uri": uri, "parsed_body": body}, "response": answer}
+
+
+def answers(body):
+    return {"parsed_body": body}
+
+
+def streams(*events):
+    text = "".join(f"data: {json.dumps(event)}\r\n\r\n" for event in events)
+    return {"body": {"string": text}}
+
+
+def candidate(*parts, usage=None, **fields):
+    found = {"candidates": [{"content": content("model", *parts), **fields}]}
+    return found | ({} if usage is None else {"usageMetadata": {"promptTokenCount": usage}})
+
+
+def cassette(*interactions):
+    # Copied, since aliases are not read.
+    value = json.loads(json.dumps({"interactions": [*interactions], "version": 1}))
+    return yaml.safe_dump(value).encode()
+
+
+def test_cassettes_tell_heads_and_usage():
+    named = content("model", calls(id="a"))
+    results = content("user", returns(id="a"))
+    first = {"contents": [GO], "tools": [{"functionDeclarations": [{"name": "ls"}]}]}
+    data = cassette(
+        call_of({"contents": [GO], "x": 1}, answers({}), method="countTokens"),
+        call_of(first, answers(candidate(calls(), usage=10)), model="g1"),
+        call_of({"contents": [content("user", {"text": "other"})]}, answers({})),
+        call_of({**first, "contents": [GO, named, results], "systemInstruction": "S"},
+                answers(candidate({"text": "a", "thoughtSignature": "s"}, usage=20)), model="g2"),
+    )  # fmt: skip
+    assert detect(data) == "gemini-contents"
+    decoded = read(data)
+    assert codes(decoded) == {"missing-field": 1, "unknown-request": 1}
+    one, two = replies(decoded.session)
+    assert (one.usage, two.usage) == (Usage(10), Usage(20))
+    assert [r.head.route.model for r in requests(decoded.session)] == ["g1", "g2"]
+    assert [r.head.system for r in requests(decoded.session)] == ["", "S"]
+    assert one.message.calls[0].id == "a"
+    assert (text_of(two.message), signed_texts(two.message)) == ("a", 1)
+    grown = json.loads(encode(record(decoded.session, user("next"))))
+    assert grown["contents"][3:] == [
+        content("model", {"text": "a", "thoughtSignature": "s"}), content("user", {"text": "next"}),
+    ]  # fmt: skip
+    assert grown["systemInstruction"] == "S"
+    assert "model" not in grown
+
+
+def test_streams_are_one_answer():
+    signed = {**calls(), "thoughtSignature": "s"}
+    data = cassette(
+        call_of(
+            {"contents": [GO]},
+            streams(
+                candidate({"text": "hm", "thought": True}, usage=1),
+                candidate({"text": "m", "thought": True}),
+                candidate({"text": "a"}, {"text": "b"}),
+                candidate({"text": "c", "thoughtSignature": "t"}),
+                candidate({"text": "d"}),
+                candidate(signed),
+                candidate({"text": ""}, finishReason="STOP", usage=7),
+                {"usageMetadata": {}},
+            ),
+            method="streamGenerateContent?alt=sse",
+        )
+    )
+    (answer,) = replies(read(data).session)
+    assert json.loads(answer.message.origin)["parts"] == [
+        {"text": "hmm", "thought": True}, {"text": "ab"}, {"text": "c", "thoughtSignature": "t"},
+        {"text": "d"}, signed,
+    ]  # fmt: skip
+    assert answer.usage == Usage(7)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [answers({}), answers({"candidates": []}), answers({"candidates": [{"index": 0}]}),
+     answers({"candidates": [{"content": {"role": "model"}}]}), answers({"candidates": [5]}),
+     streams({"error": 1}), {}],
+)  # fmt: skip
+def test_an_answer_that_says_nothing_is_none(answer):
+    decoded = read(cassette(call_of({"contents": [GO]}, answer)))
+    assert replies(decoded.session) == []
+    assert decoded.session.head.route.model == "gemini-2.5-pro"
+    assert len(project(decoded.session).messages) == 1
+
+
+def test_signatures_of_texts_are_counted():
+    parts = [{"text": "a", "thought_signature": "s"}, {"text": "", "thoughtSignature": "t"}]
+    (message,) = decode_contents([content("model", *parts, {"text": "b"})])
+    assert signed_texts(message) == 1
+    assert (
+        signed_texts(user("a")) == signed_texts(evolve(message, origin='["thoughtSignature"]')) == 0
+    )
+
+
+@given(st.lists(CONTENTS, max_size=6), st.sampled_from([None, 1]))
+def test_files_come_back(raw, indent):
+    raw = [GO, *raw]
+    for value in (raw, {"contents": raw, "x": 1}):
+        decoded = read(value, indent=indent, ensure_ascii=False)
+        grown = encode(record(decoded.session, user("last")))
+        said = json.loads(grown)
+        said = said if isinstance(said, list) else said["contents"]
+        assert said == [*raw, content("user", {"text": "last"})]
+        assert encode(decode(grown).session) == grown
+
+
+@given(sessions(max_turns=4))
+def test_a_session_is_read_as_it_was_written(session):
+    data = encode(session)
+    again = CODECS["gemini-contents"].decode(data).session
+    assert encode(again) == data

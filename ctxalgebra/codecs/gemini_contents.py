@@ -33,29 +33,19 @@ from ctxalgebra.codecs.gemini_parts import (
     write_part,
     write_result,
 )
-from ctxalgebra.codecs.intake import bound
-from ctxalgebra.codecs.lines import Json, broken, compact, integer, parse, plain, string
+from ctxalgebra.codecs.lines import Json, broken, compact, parse, plain, string
 from ctxalgebra.errors import DecodeError, InvalidArgument
-from ctxalgebra.model.head import Head, Route, Tool, Usage
 from ctxalgebra.model.parts import Message, Part, Role, Text, ToolCall
-from ctxalgebra.project import Request
 
 __all__ = [
-    "PROVIDER",
     "Reader",
+    "Writer",
     "decode_contents",
     "encode_contents",
-    "encode_request",
-    "read_head",
-    "read_usage",
+    "raw_parts",
     "signed_texts",
     "unwritten",
-    "write_contents",
-    "write_head",
 ]
-
-PROVIDER = "google"
-"""The provider of routes that are read here."""
 
 _ROLES: dict[str, Role] = {"model": "assistant", "user": "user", "function": "user", "": "user"}
 
@@ -63,7 +53,7 @@ _ROLES: dict[str, Role] = {"model": "assistant", "user": "user", "function": "us
 # Reading
 
 
-def _raw_parts(content: dict[str, Json]) -> list[Json]:
+def raw_parts(content: dict[str, Json]) -> list[Json]:
     """List the parts of a content; a single one may stand without a list."""
     parts = content.get("parts")
     if isinstance(parts, list):
@@ -115,7 +105,7 @@ class Reader:
         role = _ROLES.get(name or "")
         if role is None:
             raise DecodeError("wrong-role", f"there is no role {name!r}", field="role")
-        raw = _raw_parts(content)
+        raw = raw_parts(content)
         if role == "assistant":
             parts = [read_part(part, speaks=True) for part in raw]
             return (Message("assistant", self._named(parts, place), origin=origin),)
@@ -234,7 +224,7 @@ class _Piece:
         elif isinstance(value, dict) and ("parts" in value or _bare(value)):
             role = _ROLES.get(string(value.get("role")))
             if role == ("assistant" if message.role == "assistant" else "user"):
-                self.fields, self.raw = value, _raw_parts(value)
+                self.fields, self.raw = value, raw_parts(value)
 
 
 def _bare(value: dict[str, Json]) -> bool:
@@ -257,11 +247,12 @@ def signed_texts(message: Message) -> int:
     return found
 
 
-class _Writer:
-    """Contents so far: of each its fields, its parts, and its text if that still holds."""
+class Writer:
+    """Writes messages as contents, and remembers which calls have no id there."""
 
     def __init__(self) -> None:
-        self.contents: list[tuple[dict[str, Json], list[Json], str]] = []
+        # Of each its fields, its parts, and its text if that still holds.
+        self._contents: list[tuple[dict[str, Json], list[Json], str | None]] = []
         self._nameless: set[str] = set()
         self._before: Role | None = None
         self._in_order = True
@@ -274,15 +265,20 @@ class _Writer:
         else:
             parts = self._parts(message, piece)
         if self._joins(message.role, piece):
-            fields, known, _ = self.contents[-1]
-            self.contents[-1] = fields, known + parts, ""
+            fields, known, _ = self._contents[-1]
+            self._contents[-1] = fields, known + parts, None
         elif piece.fields is not None:
-            text = message.origin if parts == piece.raw else ""
-            self.contents.append((piece.fields, parts, text))
+            text = message.origin if parts == piece.raw else None
+            self._contents.append((piece.fields, parts, text))
         else:
             role = "model" if message.role == "assistant" else "user"
-            self.contents.append(({"role": role}, parts, ""))
+            self._contents.append(({"role": role}, parts, None))
         self._before = message.role
+
+    def keep(self, raw: str) -> None:
+        """Take a content as it is."""
+        self._contents.append(({}, [], raw))
+        self._before = None
 
     def _joins(self, role: Role, piece: _Piece) -> bool:
         """Say whether a message goes on with the content of the one in front of it."""
@@ -329,21 +325,14 @@ class _Writer:
         return [write_result(message, known, call)]
 
     def texts(self) -> list[str]:
-        """Give the contents as JSON texts."""
+        """Give the contents as JSON texts.
+
+        That of a message's origin, if it still says the same and makes a content by itself.
+        """
         return [
-            text or compact({**fields, "parts": [*parts]}) for fields, parts, text in self.contents
+            compact({**fields, "parts": [*parts]}) if text is None else text
+            for fields, parts, text in self._contents
         ]
-
-
-def write_contents(messages: Iterable[Message]) -> list[str]:
-    """Write messages as the JSON texts of contents.
-
-    The text that a message came from, if that still says the same and makes a content by itself.
-    """
-    writer = _Writer()
-    for message in messages:
-        writer.add(message)
-    return writer.texts()
 
 
 def encode_contents(messages: Iterable[Message]) -> list[dict[str, Any]]:
@@ -359,122 +348,7 @@ def encode_contents(messages: Iterable[Message]) -> list[dict[str, Any]]:
     >>> encode_contents([tool_result("c1", "42", name="add")])[0]["parts"][0]["functionResponse"]
     {'id': 'c1', 'name': 'add', 'response': {'output': '42'}}
     """
-    return [plain(text) for text in write_contents(messages)]
-
-
-# Heads and usage
-
-
-def _read_tools(value: Json) -> tuple[tuple[Tool, ...], list[Json]]:
-    """Read tools: the functions, and what is none."""
-    functions: list[Tool] = []
-    others: list[Json] = []
-    for entry in value if isinstance(value, list) else ():
-        fields = as_object(entry)
-        name = name_of(fields, "functionDeclarations")
-        declared = fields.get(name)
-        for item in declared if isinstance(declared, list) else ():
-            function = as_object(item)
-            schema = get(function, "parametersJsonSchema")
-            schema = function.get("parameters", {}) if schema is None else schema
-            text = string(function.get("description"))
-            functions.append(Tool(string(function.get("name")), text, compact(schema)))
-        if rest := {key: item for key, item in fields.items() if key != name}:
-            others.append(rest)
-    return tuple(functions), others
-
-
-def _read_system(value: Json) -> str:
-    if isinstance(value, str):
-        return value
-    texts = [string(as_object(part).get("text")) for part in _raw_parts(as_object(value))]
-    return "\n\n".join(text for text in texts if text)
-
-
-def read_head(body: dict[str, Json], model: str = "") -> Head:
-    """Read what a request body says beside its contents.
-
-    Args:
-        body: of a request.
-        model: its name, which stands in the address of a call; `model` of the body, if it has one,
-            comes first.
-
-    Returns:
-        The head. Tools that are no functions are the parameter `tools` of its route.
-    """
-    tools, others = _read_tools(body.get("tools"))
-    model = (string(body.get("model")) or model).removeprefix("models/")
-    parameters = (("tools", compact(others)),) if others else ()
-    route = Route(PROVIDER, model, parameters, bound(model))
-    return Head(route, _read_system(get(body, "systemInstruction")), tools)
-
-
-def _write_tool(tool: Tool) -> dict[str, Json]:
-    function: dict[str, Json] = {"name": tool.name}
-    if tool.description:
-        function["description"] = tool.description
-    try:
-        schema = parse(tool.schema, limit=len(tool.schema))
-    except DecodeError:
-        schema = {}
-    if schema:
-        # The API's own schema language writes the names of types in capitals.
-        own = string(as_object(schema).get("type")).isupper()
-        function["parameters" if own else "parametersJsonSchema"] = schema
-    return function
-
-
-def _other_tools(head: Head) -> list[Json]:
-    text = dict(head.route.parameters).get("tools", "")
-    try:
-        others = parse(text, limit=len(text))
-    except DecodeError:
-        return []
-    return others if isinstance(others, list) else []
-
-
-def write_head(head: Head) -> dict[str, Json]:
-    """Write system text and tools as fields of a request body; the model is in the address."""
-    fields: dict[str, Json] = {}
-    if head.system:
-        fields["systemInstruction"] = {"parts": [{"text": head.system}]}
-    tools = _other_tools(head)
-    if head.tools:
-        declared: list[Json] = [_write_tool(tool) for tool in head.tools]
-        functions: Json = {"functionDeclarations": declared}
-        tools = [functions, *tools]
-    if tools:
-        fields["tools"] = tools
-    return fields
-
-
-def encode_request(request: Request) -> dict[str, Any]:
-    """Give a request as a Gemini request body: `contents`, `systemInstruction`, `tools`.
-
-    >>> from ctxalgebra import Session, project, record, user
-    >>> encode_request(project(record(Session(), user("hi"))))
-    {'contents': [{'role': 'user', 'parts': [{'text': 'hi'}]}]}
-    """
-    fields: dict[str, Any] = plain(compact(write_head(request.head)))
-    return {"contents": encode_contents(request.messages), **fields}
-
-
-def read_usage(value: Json) -> Usage | None:
-    """Read `usageMetadata`; None when there is none.
-
-    The prompt's count includes what came from the cache; thoughts belong to the output; what tools
-    of the provider's own read is input.
-    """
-    usage = as_object(value)
-
-    def count(*names: str) -> int:
-        return sum(integer(usage.get(name)) or 0 for name in names)
-
-    counts = [
-        count("promptTokenCount", "prompt_token_count")
-        + count("toolUsePromptTokenCount", "tool_use_prompt_token_count"),
-        count("candidatesTokenCount", "candidates_token_count")
-        + count("thoughtsTokenCount", "thoughts_token_count"),
-        count("cachedContentTokenCount", "cached_content_token_count"),
-    ]
-    return Usage(*counts) if min(counts) >= 0 and any(counts) else None
+    writer = Writer()
+    for message in messages:
+        writer.add(message)
+    return [plain(text) for text in writer.texts()]
