@@ -12,10 +12,10 @@ from ctxalgebra import DecodeError, InvalidArgument, Session, project, record, r
 from ctxalgebra.codecs import CODECS, detect, load
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "sessions"
-FILES = sorted((*SHARED.glob("pi/*"), *SHARED.glob("openai-chat/*")))
+FILES = sorted(path for name in CODECS for path in SHARED.glob(f"{name}/*"))
 OTHERS = sorted(
     path
-    for name in ("claude-code", "codex", "kimi-cli", "gemini-contents", "openhands", "opencode")
+    for name in {"kimi-cli", "openhands", "opencode", "claude-code", "codex"} - CODECS.keys()
     for path in SHARED.glob(f"{name}/*")
 )
 ABSENT = [
@@ -77,6 +77,19 @@ def test_each_codec_writes_what_it_recognises_and_reads(name, tmp_path):
         ('{"_type":"metadata"}', "openai-chat"),
         ('{"observations":[]}', "openai-chat"),
         ("version: 1\ninteractions:\n- request: {uri: x/chat/completions}", "openai-chat"),
+        ("interactions:\n- request: {uri: x/v1/messages}", "anthropic-messages"),
+        ("interactions:\n- {uri: other}\n- {uri: x/v1/messages}", "anthropic-messages"),
+        ('{"messages":[],"system":""}', "anthropic-messages"),
+        ('{"messages":[],"anthropic_version":"x"}', "anthropic-messages"),
+        ('{"messages":[],"tools":[{"input_schema":{}}]}', "anthropic-messages"),
+        ('{"messages":[],"system":"","tools":[{"function":{}}]}', "openai-chat"),
+        ('{"role":"user","content":"a"}\n{"role":"assistant","tool_calls":[]}', "openai-chat"),
+        (
+            '{"role":"user","content":"a"}\n{"role":"user","content":[{"type":"tool_result"}]}',
+            "anthropic-messages",
+        ),
+        ('[{"type":"message","role":"assistant","content":[]}]', "anthropic-messages"),
+        ('[{"role":"tool"},{"role":"user","content":[{"type":"document"}]}]', "openai-chat"),
     ],
 )
 def test_formats_are_told_by_their_first_lines(text, name):
@@ -95,7 +108,8 @@ def test_formats_are_told_by_their_first_lines(text, name):
         ("{}", "format-undetected", 1),
         ('{"messages":[{"no":"role"}]}', "format-undetected", 1),
         ('{"type":"message","id":"x"}\n{"type":"other"}', "format-undetected", 1),
-        ("interactions:\n- request: {uri: x/v1/messages}", "format-undetected", 1),
+        ("interactions:\n- request: {uri: x/v9/other}", "format-undetected", 1),
+        ("interactions:\n- [", "invalid-yaml", 3),
         ('{\n"a": NaN\n}', "invalid-number", 2),
         ("{\n{\n", "invalid-json", 2),
         ("{" * 10_000, "too-deep", 1),
@@ -125,10 +139,10 @@ def test_loading_says_which_file_and_which_format(tmp_path):
     assert caught.value.code == "line-too-long"
 
 
-@pytest.mark.skipif(not FILES, reason="needs ../shared/sessions, absent here")
-def test_the_repairs_of_all_real_files_together():
-    total = Counter(repair.code for path in FILES for repair in load(path).repairs)
-    assert total == {
+REPAIRS = {
+    "anthropic-messages": {"blank-text": 1, "missing-field": 3, "unknown-request": 8},
+    "openai-chat": {},
+    "pi": {
         "aborted-calls": 18,
         "empty-content": 14,
         "invalid-json": 1,
@@ -137,4 +151,12 @@ def test_the_repairs_of_all_real_files_together():
         "out-of-order": 12,
         "unknown-kind": 1,
         "unknown-parent": 8,
-    }
+    },
+}
+
+
+@pytest.mark.skipif(not FILES, reason="needs ../shared/sessions, absent here")
+@pytest.mark.parametrize("name", sorted(REPAIRS))
+def test_the_repairs_of_all_real_files_of_a_format_together(name):
+    files = SHARED.glob(f"{name}/*")
+    assert Counter(repair.code for path in files for repair in load(path).repairs) == REPAIRS[name]

@@ -586,7 +586,9 @@ def test_what_is_no_message_list_is_one_error():
     assert error([{"role": "user", "content": "\ud800"}]) == ("lone-surrogate", 0, "content")
     assert error([{"role": "user", "content": {1, 2}}]) == ("wrong-type", 0, None)
     assert error([{"role": "user", "content": deep}]) == ("wrong-type", 0, None)
-    assert error([ASK, 5]) == ("wrong-role", 1, "role")
+    assert error([ASK, 5]) == ("wrong-type", 1, None)
+    for odd in (None, 5, "text", b"bytes", ASK):
+        assert error(odd) == ("wrong-type", None, "values")
 
 
 def test_a_request_becomes_a_body():

@@ -16,7 +16,7 @@ from typing import Protocol
 
 from attrs import frozen
 
-from ctxalgebra.codecs import journal, openai_chat, pi, pi_encode
+from ctxalgebra.codecs import anthropic, gemini, journal, openai_chat, pi, pi_encode
 from ctxalgebra.codecs.cassette import read_yaml
 from ctxalgebra.codecs.intake import Decoded, Repair
 from ctxalgebra.codecs.lines import LIMIT, Json, filled, parse, read_file, split, string
@@ -59,11 +59,13 @@ CODECS: Mapping[str, Codec] = MappingProxyType(
         journal.NAME: Codec(journal.NAME, journal.decode, journal.encode),
         pi.NAME: Codec(pi.NAME, pi.decode, pi_encode.encode),
         openai_chat.NAME: Codec(openai_chat.NAME, openai_chat.decode, openai_chat.encode),
+        anthropic.NAME: Codec(anthropic.NAME, anthropic.decode, anthropic.encode),
+        gemini.NAME: Codec(gemini.NAME, gemini.decode, gemini.encode),
     }
 )
 """All codecs, by the name of their format."""
 
-_APIS = (openai_chat.API,)
+_APIS = (openai_chat.API, anthropic.API, gemini.API)
 """The APIs whose calls are read from cassettes."""
 
 _LOOKED_AT = 20
@@ -82,9 +84,15 @@ def _format_of(value: Json) -> str | None:
             return journal.NAME
         if kind in pi.KINDS and (kind != "message" or isinstance(value.get("message"), dict)):
             return pi.NAME
-        if _speaks(value) or "_type" in value or "observations" in value:
-            return openai_chat.NAME
+        if gemini.speaks(value) or isinstance(value.get(gemini.API.key), list):
+            return gemini.NAME
         held = value.get("messages")
+    if isinstance(value, list) and any(map(gemini.speaks, value)):
+        return gemini.NAME
+    if anthropic.claims(value):
+        return anthropic.NAME
+    if isinstance(value, dict) and (_speaks(value) or "_type" in value or "observations" in value):
+        return openai_chat.NAME
     chat = isinstance(held, list) and (not held or any(map(_speaks, held)))
     return openai_chat.NAME if chat else None
 
@@ -119,6 +127,7 @@ def detect(data: bytes, *, file: str | None = None) -> str:
         raise DecodeError("empty-file", file=file)
     if any(line.startswith("interactions:") for line in lines):
         return _api_of(lines, file)
+    names: list[str] = []
     objects = 0
     for line in said[:_LOOKED_AT]:
         try:
@@ -127,13 +136,16 @@ def detect(data: bytes, *, file: str | None = None) -> str:
             continue
         objects += isinstance(value, dict)
         if (found := _format_of(value)) is not None:
-            return found
+            names.append(found)
     # A document over many lines, or one line; what is wrong with it is the best that can be said.
-    document = not objects and said[0][0] in "[{"
-    found = _format_of(parse("\n".join(lines), file=file)) if document else None
-    if found is None:
+    if not objects and said[0][0] in "[{" and not names:
+        found = _format_of(parse("\n".join(lines), file=file))
+        names = [found] if found else []
+    # A message that any API could hold is taken for Chat's if no other line says more.
+    special = [name for name in names if name != openai_chat.NAME]
+    if not names:
         raise DecodeError("format-undetected", file=file, line=1)
-    return found
+    return (special or names)[0]
 
 
 def load(path: str | Path, format: str = "auto", *, limit: int = LIMIT) -> Decoded:

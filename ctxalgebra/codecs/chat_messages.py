@@ -12,13 +12,12 @@ failed result has `is_error`. Empty content is no part.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ctxalgebra.codecs.lines import Json, broken, compact, integer, parse, plain, quote, string
-from ctxalgebra.errors import DecodeError, InvalidArgument
+from ctxalgebra.codecs.lines import Json, compact, integer, objects, parse, plain, quote, string
+from ctxalgebra.errors import DecodeError
 from ctxalgebra.model.head import Usage
 from ctxalgebra.model.parts import Image, Message, Opaque, Part, Role, Text, Thinking, ToolCall
 
@@ -340,7 +339,8 @@ def encode_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
         messages: of a request, for example `project(session).messages`.
 
     Returns:
-        New dicts. Fields that are not read survive from the messages' origin.
+        New dicts. Fields that are not read survive from the messages' origin; a number that is
+        too large for Python stays a text.
 
     >>> from ctxalgebra import ToolCall, assistant
     >>> encode_messages([assistant("Hi", ToolCall("c1", "ls"))])[0]["tool_calls"][0]["function"]
@@ -353,7 +353,7 @@ def decode_messages(values: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
     """Read the message objects of a Chat request or response; the inverse of `encode_messages`.
 
     Raises:
-        InvalidArgument: `wrong-type`, a value that JSON does not know.
+        InvalidArgument: `wrong-type`, a value that JSON does not know, or no list of objects.
         DecodeError: as `read_message`, or a code of `ctxalgebra.codecs.lines`; `entry` is the
             index of the message.
 
@@ -361,16 +361,9 @@ def decode_messages(values: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
     (Text(text='hi'),)
     """
     messages: list[Message] = []
-    for index, value in enumerate(values):
+    for index, (raw, value) in enumerate(objects(values)):
         try:
-            raw = json.dumps(value, ensure_ascii=False)
-            if broken(raw):
-                raw = json.dumps(value)
-            messages.append(read_message(_object(parse(raw)), origin=raw))
-        except (TypeError, RecursionError, ValueError) as error:
-            if isinstance(error, DecodeError):
-                raise DecodeError(
-                    error.code, error.message, entry=index, field=error.field
-                ) from None
-            raise InvalidArgument("wrong-type", str(error), entry=index) from None
+            messages.append(read_message(value, origin=raw))
+        except DecodeError as error:
+            raise DecodeError(error.code, error.message, entry=index, field=error.field) from None
     return tuple(messages)

@@ -23,6 +23,9 @@ from ctxalgebra.model.parts import Message
 __all__ = ["Elements"]
 
 
+_HeadOf = Callable[[Head], Head]
+
+
 def _recorded(recorded: Head, _known: Head) -> Head:
     return recorded
 
@@ -61,7 +64,7 @@ class Elements:
         self.count += 1
         return self.count
 
-    def _head_at(self, element: int) -> Callable[[Head], Head] | None:
+    def _head_at(self, element: int) -> _HeadOf | None:
         recorded = self.found.heads.get(element)
         return None if recorded is None else lambda known: self._head(recorded, known)
 
@@ -77,24 +80,44 @@ class Elements:
         """Take an element that gives a head."""
         self._add(Item(self._next(), raw, self._above, act=act))
 
-    def say(self, raw: str, messages: Sequence[Message], usage: Usage | None = None) -> None:
-        """Take an element that gives messages; of a reply, `usage` holds if none was recorded."""
+    def say(
+        self,
+        raw: str,
+        messages: Sequence[Message],
+        usage: Usage | None = None,
+        *,
+        head: _HeadOf | None = None,
+    ) -> None:
+        """Take an element that gives messages.
+
+        Args:
+            raw: its text.
+            messages: what was read of it.
+            usage, head: of a reply: hold if no request was recorded here.
+        """
+        first = self.count
         if len(messages) == 1:
-            self._say(self._next(), raw, messages[0], usage, self.count - 1, ())
+            self._say(self._next(), raw, messages[0], usage, first, head, ())
             return
         whole = self.piece(raw)
         for message in messages:
-            self._say(self.count, None, message, usage, self.count - 1, (whole,))
+            self._say(self.count, None, message, usage, first, head, (whole,))
 
     def piece(self, raw: str) -> int:
         """Take an element that is a piece of a message; give its index for `join`."""
         return self._add(Item(self._next(), raw, self._above))
 
     def join(
-        self, pieces: Sequence[int], message: Message, usage: Usage | None = None, *, first: int
+        self,
+        pieces: Sequence[int],
+        message: Message,
+        usage: Usage | None = None,
+        *,
+        first: int,
+        head: _HeadOf | None = None,
     ) -> None:
-        """Say the message that the pieces make; the element `first`, from 0, is the first one."""
-        self._say(self.count, None, message, usage, first, tuple(pieces))
+        """Say the message that pieces make, as `say`; the element `first`, from 0, begins it."""
+        self._say(self.count, None, message, usage, first, head, tuple(pieces))
 
     def _say(
         self,
@@ -103,6 +126,7 @@ class Elements:
         message: Message,
         usage: Usage | None,
         element: int,
+        head: _HeadOf | None,
         made: tuple[int, ...],
     ) -> None:
         self._add(
@@ -112,7 +136,7 @@ class Elements:
                 self._above,
                 message,
                 usage=self.found.usages.get(element) or usage,
-                head=self._head_at(element),
+                head=self._head_at(element) or head,
                 name=message.id,
                 made=made,
             )

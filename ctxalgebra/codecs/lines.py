@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from math import isfinite
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 from attrs import frozen
 
-from ctxalgebra.errors import DecodeError
+from ctxalgebra.errors import DecodeError, InvalidArgument
 
 __all__ = [
     "BOM",
@@ -38,6 +38,7 @@ __all__ = [
     "filled",
     "integer",
     "iso",
+    "objects",
     "parse",
     "plain",
     "quote",
@@ -255,6 +256,36 @@ def _finite(digits: str) -> float | str:
 def _short(digits: str) -> int | float | str:
     # Python refuses to read an integer of thousands of digits; JavaScript rounds it.
     return int(digits) if len(digits) < 4300 else _finite(digits)
+
+
+def objects(values: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, Json]]]:
+    """Give Python objects, such as a client library takes, as JSON texts with their values.
+
+    Raises:
+        InvalidArgument: `wrong-type`, no list of objects, or a value that JSON does not know.
+        DecodeError: as `parse`; `wrong-type`. `entry` is the index of the object.
+
+    >>> next(objects([{"a": 1}]))
+    ('{"a": 1}', {'a': Number(text='1')})
+    """
+    listed: Any = values
+    kind = type(values).__name__
+    if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
+        text = f"expected a list of objects, got {kind}"
+        raise InvalidArgument("wrong-type", text, field="values")
+    for index, item in enumerate(values):
+        try:
+            raw = json.dumps(item, ensure_ascii=False)
+            if broken(raw):
+                raw = json.dumps(item)
+            value = parse(raw)
+        except DecodeError as error:
+            raise DecodeError(error.code, error.message, entry=index, field=error.field) from None
+        except (TypeError, RecursionError, ValueError) as error:
+            raise InvalidArgument("wrong-type", str(error), entry=index) from None
+        if not isinstance(value, dict):
+            raise DecodeError("wrong-type", "not an object", entry=index)
+        yield raw, value
 
 
 def spans(text: str, path: tuple[str | int, ...]) -> tuple[int, int, list[tuple[int, int]]]:
