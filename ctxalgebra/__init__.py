@@ -28,6 +28,7 @@ from ctxalgebra.errors import (
     InvalidArgument,
     LawViolation,
     ProtocolViolation,
+    StoreError,
 )
 from ctxalgebra.events import abandon, label, labels, open_calls, travel
 from ctxalgebra.explain import Explanation, explain
@@ -153,6 +154,7 @@ __all__ = [
     "Sent",
     "Session",
     "Stage",
+    "StoreError",
     "Strip",
     "Text",
     "Thinking",

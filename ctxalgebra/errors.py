@@ -14,6 +14,7 @@ __all__ = [
     "InvalidArgument",
     "LawViolation",
     "ProtocolViolation",
+    "StoreError",
 ]
 
 CODES: dict[str, str] = {
@@ -73,6 +74,11 @@ CODES: dict[str, str] = {
     "unknown-parent": "an entry's parent is not in the file",
     "unreadable": "the file can't be read",
     "unwritable": "the output can't be written",
+    # the file of a session
+    "changed-file": "somebody else wrote to the file",
+    "locked": "the file is open in another store",
+    "not-grown": "the session was not grown from the one in the file",
+    "store-closed": "the store is closed",
     # laws
     "law-broken": "a law does not hold",
 }
@@ -131,6 +137,10 @@ class InvalidArgument(CtxError, ValueError):
 
 class DecodeError(CtxError, ValueError):
     """Bytes at the edge are not what the format says; nothing was built."""
+
+
+class StoreError(CtxError):
+    """The file of a session can't be written; nothing was."""
 
 
 class LawViolation(CtxError, AssertionError):
