@@ -3,32 +3,61 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
+import yaml
 from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxalgebra import (
+    CODES,
     DecodeError,
+    Head,
     Image,
     InvalidArgument,
     Message,
     Opaque,
+    Reply,
+    Route,
+    Session,
     Text,
     Thinking,
+    Tool,
     ToolCall,
     Usage,
     assistant,
+    at_leaf,
+    log,
+    path,
+    project,
+    record,
+    reply,
+    requests,
+    send,
     system,
     tool_result,
     user,
 )
+from ctxalgebra.codecs import openai_responses
 from ctxalgebra.codecs.lines import parse
+from ctxalgebra.codecs.openai_responses import decode, encode, encode_request, holds_items
 from ctxalgebra.codecs.responses_items import decode_items, join, read_item, read_usage
 from ctxalgebra.codecs.responses_write import encode_items, unwritten
-from ctxalgebra.laws.strategies import messages
+from ctxalgebra.laws.strategies import journals, messages, sessions
+from ctxalgebra.protocol import DEFECTS
+
+SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "sessions" / "openai-responses"
+FILES = sorted(SHARED.glob("*.*"))
+real = pytest.mark.parametrize(
+    "path",
+    FILES
+    or [pytest.param(None, marks=pytest.mark.skip(reason="needs ../shared/sessions, absent here"))],
+    ids=lambda path: path and path.stem,
+)
 
 # Items
 
@@ -78,7 +107,7 @@ CUSTOM = {
 }
 
 
-def read(item):
+def item_of(item):
     return read_item(parse(json.dumps(item)))
 
 
@@ -185,15 +214,17 @@ def test_reasoning_is_its_text_in_clear_or_else_its_summary():
     ],
 )
 def test_calls_that_the_client_answers(item, call):
-    assert read(item).parts == (call,)
+    assert item_of(item).parts == (call,)
 
 
 def test_outputs():
-    assert read(output("c1", [PNG])).parts == (Image("aGk=", "image/png"),)
-    assert read(output("c1", [{**PNG, "image_url": "http://x"}])).parts == (Image("http://x", ""),)
-    assert read(output("c1", "")).parts == ()
-    assert read(output("c1", status="incomplete")).error
-    found = read(TOOLS)
+    assert item_of(output("c1", [PNG])).parts == (Image("aGk=", "image/png"),)
+    assert item_of(output("c1", [{**PNG, "image_url": "http://x"}])).parts == (
+        Image("http://x", ""),
+    )
+    assert item_of(output("c1", "")).parts == ()
+    assert item_of(output("c1", status="incomplete")).error
+    found = item_of(TOOLS)
     assert (found.role, found.call, found.parts[0].type) == ("tool", "s1", "tool_search_output")
 
 
@@ -529,3 +560,389 @@ def test_usage(value, usage):
 def test_messages_of_one_item_name_it():
     (message,) = decode_items([said("user", "hi", id="u1")])
     assert message == Message("user", "hi", id="u1", origin=message.origin)
+
+
+# Containers
+
+
+def take(value, **options):
+    data = value if isinstance(value, bytes) else json.dumps(value, **options).encode()
+    decoded = decode(data)
+    assert encode(decoded.session) == data
+    assert {r.code for r in decoded.repairs} <= CODES.keys() | DEFECTS.keys()
+    return decoded
+
+
+def codes(decoded):
+    return dict(Counter(r.code for r in decoded.repairs))
+
+
+def shown(session):
+    return [evolve(m, id="", origin="") for m in project(session).messages]
+
+
+def usages(session):
+    replies = [node.entry for node in log(session) if isinstance(node.entry, Reply)]
+    return [entry.usage for entry in replies]
+
+
+def body(*items, **fields):
+    return {"model": "gpt-5.4", "input": [*items], **fields}
+
+
+def answer(*items, **fields):
+    counts = {"input_tokens": 10, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 4}}
+    return {"object": "response", "output": [*items], "usage": counts, **fields}
+
+
+COST = Usage(10, 2, 4)
+ASK = {"role": "user", "content": "hi"}
+TALK = [ASK, thought("rs_1"), function("c1", id="fc_1"), output("c1"), said("assistant", "done")]
+
+
+def cassette(*pairs, address="https://api.openai.com/v1/responses"):
+    calls = [
+        {"request": {"uri": address, "parsed_body": asked}, "response": response}
+        for asked, response in pairs
+    ]
+    # Without aliases, which are not read.
+    copies = json.loads(json.dumps({"interactions": calls, "version": 1}))
+    return yaml.safe_dump(copies).encode()
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_body(indent):
+    decoded = take(body(*TALK, instructions="Be brief.", store=False), indent=indent)
+    assert decoded.repairs == ()
+    session = decoded.session
+    assert [m.role for m in shown(session)] == ["user", "assistant", "tool", "assistant"]
+    assert [len(r.messages) for r in requests(session)] == [1, 3]
+    assert (session.head.system, session.head.route.model) == ("Be brief.", "gpt-5.4")
+    more = json.loads(encode(record(session, user("more"), assistant("yes"))))
+    assert more == body(
+        *TALK, said("user", "more"), said("assistant", "yes"), instructions="Be brief.", store=False
+    )
+
+
+def test_a_list_and_lines():
+    assert len(shown(take(TALK).session)) == 4
+    lines = "".join(json.dumps(item) + "\n" for item in TALK).encode()
+    decoded = take(lines)
+    assert len(shown(decoded.session)) == 4
+    more = encode(record(decoded.session, user("more")))
+    assert json.loads(more[len(lines) :]) == said("user", "more")
+    broken = take(lines[:-1] + b"\n\n[1]\n{\n" + json.dumps(ASK).encode())
+    assert codes(broken) == {"wrong-type": 1, "invalid-json": 1}
+    assert len(shown(broken.session)) == 5
+
+
+def test_a_text_in_place_of_a_list():
+    decoded = take({"model": "gpt-5.4", "input": "hi", "tools": []})
+    assert shown(decoded.session) == [user("hi")]
+    more = json.loads(encode(record(decoded.session, assistant("yes"))))
+    assert more["input"] == [ASK, said("assistant", "yes")]
+
+
+def test_a_response_by_itself():
+    decoded = take(answer(*TALK[1:3], model="gpt-5.4"))
+    assert codes(decoded) == {"empty-request": 1}
+    assert [p.kind for p in shown(decoded.session)[0].parts] == ["thinking", "tool-call"]
+    more = json.loads(encode(record(decoded.session, tool_result("c1", "42"))))
+    assert more["output"] == [*TALK[1:3], output("c1")]
+
+
+def test_a_cassette():
+    first, last = answer(*TALK[1:3]), answer(TALK[4])
+    data = cassette(
+        (body(*TALK[:1]), {"parsed_body": first}), (body(*TALK[:4]), {"parsed_body": last})
+    )
+    decoded = take(data)
+    assert decoded.repairs == ()
+    assert usages(decoded.session) == [COST, COST]
+    asked = [encode_request(request) for request in requests(decoded.session)]
+    assert asked == [body(*TALK[:1]), body(*TALK[:4])]
+    more = json.loads(encode(record(decoded.session, user("more"))))
+    assert more == body(*TALK, said("user", "more"))
+
+
+def test_a_reply_ends_where_its_request_began():
+    """What was sent in front of an answer is no part of it, though both are the model's."""
+    begun = [ASK, said("assistant", "so")]
+    data = cassette((body(*begun), {"parsed_body": answer(said("assistant", "done"))}))
+    decoded = take(data)
+    assert shown(decoded.session) == [user("hi"), assistant("so"), assistant("done")]
+    assert usages(decoded.session) == [None, COST]
+
+
+def events(*values):
+    return {"body": {"string": "".join(f"event: x\ndata: {json.dumps(v)}\n\n" for v in values)}}
+
+
+def test_a_stream_of_events():
+    started = {"type": "response.created", "response": {"output": [], "usage": None}}
+    done = {"type": "response.output_item.done", "item": said("assistant", "done")}
+    ended = {"type": "response.completed", "response": answer(said("assistant", "done"))}
+    for stream, usage in (((started, done, ended), COST), ((started, done), None)):
+        decoded = take(cassette((body(ASK), events(*stream))))
+        assert shown(decoded.session) == [user("hi"), assistant("done")]
+        assert usages(decoded.session) == [usage]
+    silent = take(cassette((body(ASK), events({"type": "error"}, {"response": 3}))))
+    assert shown(silent.session) == [user("hi")]
+
+
+def test_requests_with_another_history_or_of_another_api():
+    other = body(said("user", "else"))
+    decoded = take(cassette((body(*TALK), {}), (other, {}), ({"model": "m"}, {})))
+    assert codes(decoded) == {"unknown-request": 1, "missing-field": 1}
+    with pytest.raises(DecodeError) as caught:
+        decode(cassette((body(ASK), {}), address="https://api.openai.com/v1/embeddings"))
+    assert caught.value.code == "missing-field"
+
+
+def trace(*observations):
+    return {"trace": {"id": "t"}, "observations": [*observations]}
+
+
+def test_a_trace():
+    noise = {"type": "AGENT", "input": None, "output": None}
+    head = {"model": "gpt-4.1", "instructions": "Be brief.", "tools": []}
+    later = {"input": TALK[:4], "output": answer(TALK[4], **head)}
+    first = {"input": body(*TALK[:1], **head), "output": answer(*TALK[1:3])}
+    decoded = take(trace(noise, later, first, {"input": ["text"]}), indent=1)
+    assert decoded.repairs == ()
+    session = decoded.session
+    assert [m.role for m in shown(session)] == ["user", "assistant", "tool", "assistant"]
+    assert usages(session) == [COST, COST]
+    assert (session.head.route.model, session.head.system) == ("gpt-4.1", "Be brief.")
+    more = json.loads(encode(record(session, user("more"))))
+    assert more["input"] == [*TALK, said("user", "more")]
+    for value in (trace(noise), {"observations": 3}, '{"observations": '):
+        with pytest.raises(DecodeError):
+            decode((value if isinstance(value, str) else json.dumps(value)).encode())
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "field"),
+    [
+        (b"", "empty-file", None),
+        (b" \n\t", "empty-file", None),
+        (b"\xff", "invalid-utf8", None),
+        (b"7", "wrong-type", None),
+        (b"{}", "missing-field", "input"),
+        (b'{"input": 7}', "missing-field", "input"),
+        (b"[7]", "wrong-type", None),
+        (b'[{"a": 1}]', "missing-field", "type"),
+        (b'{"input": [{"role": "judge"}]}', "wrong-role", "role"),
+        (b'{"input": [', "invalid-json", None),
+        (b'[{"type": "reasoning", "a": NaN}]', "invalid-number", "[0].a"),
+    ],
+)
+def test_errors(data, code, field):
+    with pytest.raises(DecodeError) as caught:
+        decode(data, file="f")
+    assert (caught.value.code, caught.value.field, caught.value.file) == (code, field, "f")
+
+
+def test_items_that_can_t_be_read_keep_their_place():
+    decoded = take([ASK, {"role": "judge"}, 5, {"type": "function_call_output"}, TALK[4]])
+    assert codes(decoded) == {"wrong-role": 1, "wrong-type": 1, "missing-field": 1}
+    assert shown(decoded.session) == [user("hi"), assistant("done")]
+
+
+def test_defects_of_pairing():
+    calls = [function("c1"), function("c2"), function("c1", id="fc")]
+    decoded = take([ASK, *calls, {**ASK, "content": ""}, output("c2"), output("c9"), ASK])
+    assert codes(decoded) == {"reused-id": 1, "orphan-result": 1, "empty-content": 1}
+    late = record(decoded.session, tool_result("c1", "1"), tool_result("c1_2", "3"))
+    items = json.loads(encode(late))[-2:]
+    assert items == [output("c1", "1"), output("c1", "3")]
+
+
+# Heads
+
+FUNCTION = {"type": "function", "name": "ls", "description": "List.", "parameters": {"a": 1.50}}
+
+
+def test_the_head_of_a_body():
+    session = take(body(ASK, instructions="Be brief.", tools=[FUNCTION])).session
+    tool = Tool("ls", "List.", '{"a":1.5}')
+    assert session.head == Head(Route("", "gpt-5.4", (), "none"), "Be brief.", (tool,))
+    assert encode_request(project(session)) == body(ASK, instructions="Be brief.", tools=[FUNCTION])
+
+
+def test_what_keys_the_cache_is_a_parameter_of_the_route():
+    tools = [{"type": "web_search"}, {**FUNCTION, "strict": True}, 7]
+    fields = {"reasoning": {"effort": "low"}, "tool_choice": "auto", "text": None, "tools": tools}
+    session = take(body(ASK, **fields)).session
+    assert [key for key, _ in session.head.route.parameters] == [
+        "reasoning",
+        "tool_choice",
+        "tools",
+    ]
+    again = encode_request(project(session))
+    assert again == {k: v for k, v in body(ASK, **fields).items() if v is not None}
+    other = Tool("cat", schema="no json")
+    head = evolve(session.head, tools=(other, *session.head.tools))
+    changed = json.loads(encode(record(session, head)))
+    fresh = {"type": "function", "name": "cat", "parameters": {}}
+    assert changed["tools"] == [*tools, fresh]
+    assert (changed["text"], changed["reasoning"]) == (None, {"effort": "low"})
+    longer = evolve(head, tools=(evolve(session.head.tools[0], description="Long."),))
+    assert json.loads(encode(record(session, longer)))["tools"] == [
+        tools[0], 7, {**FUNCTION, "description": "Long."},
+    ]  # fmt: skip
+
+
+def test_parameters_of_other_apis_are_none_of_a_body():
+    route = Route("openai", "gpt-5.4", (("api", '"x"'), ("reasoning", "{"), ("text", "{}")))
+    made = encode_request(project(record(Session(), Head(route), user("hi"))))
+    assert made == {"model": "gpt-5.4", "text": {}, "input": [said("user", "hi")]}
+
+
+def test_reasoning_that_proves_nothing_is_not_sent():
+    session = record(Session(), user("hi"), assistant(Thinking("so"), "done"))
+    assert [item["type"] for item in encode_request(project(session))["input"]] == ["message"] * 2
+    assert [item["type"] for item in json.loads(encode(session))["input"]] == [
+        "message", "reasoning", "message",
+    ]  # fmt: skip
+    named = decode_items([ASK, thought("rs_1"), {"type": "reasoning", "encrypted_content": "x"}])
+    sent = encode_request(project(record(Session(), *named)))["input"]
+    assert [item.get("id") for item in sent] == [None, "rs_1", None]
+
+
+def test_leading_system_messages_join_the_system_text():
+    lead = [said("developer", "One."), {"role": "system", "content": "Two."}]
+    for beside in ({}, {"instructions": "Zero."}):
+        session = take(body(*lead, ASK, said("system", "Later."), **beside)).session
+        whole = "\n\n".join([*beside.values(), "One.", "Two."])
+        assert session.head.system == whole
+        assert [m.role for m in shown(session)] == ["user", "system"]
+        assert encode_request(project(session))["instructions"] == whole
+        # Changed, it stands in one place.
+        changed = json.loads(encode(record(session, evolve(session.head, system="New."))))
+        rest = [ASK, said("system", "Later.")]
+        if beside:
+            assert changed == body(*rest, instructions="New.")
+        else:
+            assert changed == body(said("developer", "New."), *rest)
+    image = take(body(content(PNG, role="developer"), ASK)).session
+    assert (image.head.system, [m.role for m in shown(image)]) == ("", ["system", "user"])
+    gone = record(session, evolve(session.head, system=""))
+    assert json.loads(encode(gone)) == body(*rest)
+
+
+def test_a_session_from_elsewhere():
+    head = Head(Route("", "gpt-5.4"), "Be brief.", (Tool("ls"),))
+    session, _ = send(record(Session(), head, user("hi")))
+    session = reply(session, "completed", assistant(ToolCall("c1", "ls")))
+    assert json.loads(encode(record(session, tool_result("c1", "42")))) == body(
+        said("user", "hi"),
+        function("c1"),
+        output("c1"),
+        instructions="Be brief.",
+        tools=[{"type": "function", "name": "ls", "parameters": {}}],
+    )
+
+
+# Histories that stand on the server (V-R4)
+
+
+def test_an_output_whose_call_stands_on_the_server_is_legal():
+    items = [output("c1", id="fco"), ASK, function("c2"), output("c2")]
+    decoded = take(body(*items, previous_response_id="resp_1"))
+    assert decoded.repairs == ()
+    lone, *rest = shown(decoded.session)
+    assert (lone.role, lone.parts[0].type) == ("user", "function_call_output")
+    assert [m.role for m in rest] == ["user", "assistant", "tool"]
+    sent = encode_request(project(decoded.session))
+    assert sent == body(*items, previous_response_id="resp_1")
+    assert codes(take(body(*items))) == {"orphan-result": 1}
+
+
+# Everything together
+
+
+def written_of(session):
+    """Give the messages of a path that this format has a place for."""
+    entries = [node.entry for node in path(session)]
+    replies = [e.message for e in entries if isinstance(e, Reply) and e.outcome == "completed"]
+    return [*(e for e in entries if isinstance(e, Message)), *replies]
+
+
+@given(st.lists(st.sampled_from([*ITEMS, *TALK, 5, {"role": "judge"}, {}]), max_size=9), st.data())
+def test_whatever_is_in_a_list_comes_back(items, data):
+    readable = [item for item in items if item not in (5, {"role": "judge"}, {})]
+    if items and not readable:
+        with pytest.raises(DecodeError):
+            decode(json.dumps(items).encode())
+        return
+    session = take(items).session
+    assert json.loads(encode(record(session, user("more")))) == [*items, said("user", "more")]
+    numbers = [-1, *(node.number for node in log(session))]
+    there = at_leaf(session, data.draw(st.sampled_from(numbers)))
+    again = json.loads(encode(there))
+    assert isinstance(again, list) or not path(there)
+    fresh = [item for item in again if item not in items]
+    assert all(item["type"] in ("function_call", "message") or "output" in item for item in fresh)
+
+
+@given(st.one_of(sessions(), journals()))
+def test_sessions_from_elsewhere_are_written_and_read(session):
+    again = decode(encode(session)).session
+
+    def said(session, *lead):
+        parts = [part for m in written_of(session) for part in m.parts]
+        texts = [*lead, *(part.text for part in parts if isinstance(part, Text))]
+        calls = [(c.name, c.arguments) for c in parts if isinstance(c, ToolCall)]
+        return Counter(t for t in texts if t.strip()), Counter(calls)
+
+    # Leading system messages are a part of the system text now.
+    lead = again.head.system.removeprefix(session.head.system).split("\n\n")
+    assert said(again, *lead) == said(session)
+    assert encode(again) == encode(session)
+
+
+@pytest.mark.parametrize(
+    ("value", "known"),
+    [
+        ([ASK], False),
+        ([said("user", "hi")], True),
+        ([thought("rs_1")], True),
+        (said("user", "hi"), True),
+        ({"type": "message", "message": {}}, False),
+        (body(ASK), True),
+        (answer(TALK[4]), True),
+        ({"model": "gpt-5", "input": "hi"}, True),
+        ({"input": "hi"}, False),
+        ({"messages": [ASK]}, False),
+        (trace({"input": [ASK]}), True),
+        (trace({"input": {"messages": [ASK]}}), False),
+        (7, False),
+    ],
+)
+def test_what_holds_items(value, known):
+    assert holds_items(parse(json.dumps(value))) is known
+
+
+# Real files
+
+
+@real
+def test_real_files(path):
+    decoded = take(path.read_bytes())
+    assert set(codes(decoded)) <= {"empty-request"}
+    assert all(usage is not None and usage.input > 0 for usage in usages(decoded.session))
+    asked = [encode_request(request) for request in requests(decoded.session)]
+    if path.suffix == ".yaml":
+        calls = yaml.safe_load(path.read_text(encoding="utf-8"))["interactions"]
+        bodies = [call["request"]["parsed_body"] for call in calls]
+        for ours, theirs in zip(asked, bodies, strict=True):
+            assert ours == {key: theirs[key] for key in theirs if key not in ("stream", "include")}
+    else:
+        assert [len(one["input"]) for one in asked] == [1, 3]
+    more = decode(encode(record(decoded.session, user("more"))))
+    assert shown(more.session) == [*shown(decoded.session), user("more")]
+
+
+def test_it_is_one_of_the_codecs():
+    assert openai_responses.API.name == openai_responses.NAME == "openai-responses"

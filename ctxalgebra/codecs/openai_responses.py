@@ -395,6 +395,6 @@ def encode(session: Session) -> bytes:
                 texts.append(item.raw)
         return texts
 
-    if same or (given.frame and not beside):
-        head = evolve(head, system=beside)
-    return pack(given, write, head, _RESPONSE if given.frame.get("key") == "output" else API)
+    kept = same or (bool(given.frame) and not beside)
+    fields = evolve(head, system=beside) if kept else head
+    return pack(given, write, fields, _RESPONSE if given.frame.get("key") == "output" else API)
