@@ -42,7 +42,7 @@ from ctxalgebra import (
     tool_result,
     user,
 )
-from ctxalgebra.codecs import openai_responses
+from ctxalgebra.codecs import CODECS, detect, load, openai_responses
 from ctxalgebra.codecs.lines import parse
 from ctxalgebra.codecs.openai_responses import decode, encode, encode_request, holds_items
 from ctxalgebra.codecs.responses_items import decode_items, join, read_item, read_usage
@@ -910,10 +910,12 @@ def test_sessions_from_elsewhere_are_written_and_read(session):
         ([thought("rs_1")], True),
         (said("user", "hi"), True),
         ({"type": "message", "message": {}}, False),
+        ({"type": "message", "role": "user", "content": [{"type": "text", "text": "a"}]}, False),
         (body(ASK), True),
         (answer(TALK[4]), True),
         ({"model": "gpt-5", "input": "hi"}, True),
         ({"input": "hi"}, False),
+        ({"type": "turn.prompt", "input": [{"type": "text", "text": "hi"}]}, False),
         ({"messages": [ASK]}, False),
         (trace({"input": [ASK]}), True),
         (trace({"input": {"messages": [ASK]}}), False),
@@ -945,4 +947,15 @@ def test_real_files(path):
 
 
 def test_it_is_one_of_the_codecs():
-    assert openai_responses.API.name == openai_responses.NAME == "openai-responses"
+    codec = CODECS[openai_responses.NAME]
+    assert (codec.decode, codec.encode) == (decode, encode)
+    lines = "\n".join(map(json.dumps, TALK)).encode()
+    files = [json.dumps(value).encode() for value in (TALK, body(ASK), answer(TALK[4]), TALK[4])]
+    asked = json.dumps(trace({"input": [ASK]}), indent=1).encode()
+    for data in (*files, lines, asked, cassette((body(ASK), {}))):
+        assert detect(data) == "openai-responses"
+
+
+@real
+def test_real_files_are_recognised(path):
+    assert load(path) == decode(path.read_bytes())

@@ -16,7 +16,17 @@ from typing import Protocol
 
 from attrs import frozen
 
-from ctxalgebra.codecs import anthropic, gemini, journal, openai_chat, pi, pi_encode
+from ctxalgebra.codecs import (
+    anthropic,
+    codex,
+    codex_encode,
+    gemini,
+    journal,
+    openai_chat,
+    openai_responses,
+    pi,
+    pi_encode,
+)
 from ctxalgebra.codecs.cassette import read_yaml
 from ctxalgebra.codecs.intake import Decoded, Repair
 from ctxalgebra.codecs.lines import LIMIT, Json, filled, parse, read_file, split, string
@@ -60,12 +70,16 @@ CODECS: Mapping[str, Codec] = MappingProxyType(
         pi.NAME: Codec(pi.NAME, pi.decode, pi_encode.encode),
         openai_chat.NAME: Codec(openai_chat.NAME, openai_chat.decode, openai_chat.encode),
         anthropic.NAME: Codec(anthropic.NAME, anthropic.decode, anthropic.encode),
+        openai_responses.NAME: Codec(
+            openai_responses.NAME, openai_responses.decode, openai_responses.encode
+        ),
         gemini.NAME: Codec(gemini.NAME, gemini.decode, gemini.encode),
+        codex.NAME: Codec(codex.NAME, codex.decode, codex_encode.encode),
     }
 )
 """All codecs, by the name of their format."""
 
-_APIS = (openai_chat.API, anthropic.API, gemini.API)
+_APIS = (openai_chat.API, anthropic.API, openai_responses.API, gemini.API)
 """The APIs whose calls are read from cassettes."""
 
 _LOOKED_AT = 20
@@ -84,11 +98,15 @@ def _format_of(value: Json) -> str | None:
             return journal.NAME
         if kind in pi.KINDS and (kind != "message" or isinstance(value.get("message"), dict)):
             return pi.NAME
+        if kind in codex.KINDS and isinstance(value.get("payload"), dict):
+            return codex.NAME
         if gemini.speaks(value) or isinstance(value.get(gemini.API.key), list):
             return gemini.NAME
         held = value.get("messages")
     if isinstance(value, list) and any(map(gemini.speaks, value)):
         return gemini.NAME
+    if openai_responses.holds_items(value):
+        return openai_responses.NAME
     if anthropic.claims(value):
         return anthropic.NAME
     if isinstance(value, dict) and (_speaks(value) or "_type" in value or "observations" in value):

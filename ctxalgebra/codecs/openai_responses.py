@@ -84,6 +84,9 @@ _PARAMETERS = (
 """Fields of a body that key the cache, beside model and instructions; sorted."""
 
 
+_BLOCKS = ("input_text", "output_text", "input_image", "input_file", "refusal")
+
+
 def _object(value: Json) -> Body:
     return value if isinstance(value, dict) else {}
 
@@ -183,8 +186,9 @@ def _is_item(value: Json) -> bool:
     """Say whether a value is an item, and of no other API."""
     item = _object(value)
     kind = string(item.get("type"))
-    named = kind in CALLS or kind in OUTPUTS or kind in ITEMS or kind == "reasoning"
-    return named or (kind == "message" and bool(string(item.get("role"))))
+    blocks = {string(_object(block).get("type")) for block in elements(item.get("content"))}
+    speaks = kind == "message" and not blocks.isdisjoint(_BLOCKS)
+    return speaks or kind in CALLS or kind in OUTPUTS or kind in ITEMS or kind == "reasoning"
 
 
 def _read_answer(call: Interaction) -> tuple[list[Json], Usage | None]:
@@ -238,7 +242,8 @@ def holds_items(value: Json) -> bool:
     if isinstance(held, str):
         return "model" in body
     inner = (holds_items(call.body) for call in _recorded(value))
-    return _is_item(value) or any(map(_speaks, elements(held))) or any(inner)
+    told = any(_is_item(item) or "role" in _object(item) for item in elements(held))
+    return told or _is_item(value) or any(inner)
 
 
 def _open(data: bytes, file: str | None, limit: int) -> tuple[Found, Api]:
