@@ -13,9 +13,22 @@ import attrs
 import pytest
 
 import ctxalgebra
-from ctxalgebra import CODES, DECISIONS, DEFECTS, RULES, Node, Session, Text, View, __version__
+from ctxalgebra import (
+    CODES,
+    DECISIONS,
+    DEFECTS,
+    RULES,
+    Node,
+    Session,
+    Text,
+    View,
+    __version__,
+    codecs,
+    replay,
+)
 from ctxalgebra.laws import check
 from ctxalgebra.model.view import STEPS
+from ctxalgebra.replay import command
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -95,25 +108,23 @@ def test_public_functions_have_a_doctest(name):
     assert any(call.search(text) for text in examples)
 
 
-@pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_signatures_are_those_of_the_code(name):
-    _, text = SECTIONS[name]
+def compare_signature(text, function):
+    """Compare the first block of a section with the signature of a function."""
     kind, signature = FENCE.findall(text)[0]
     assert kind == "text"
     head, call = re.fullmatch(r"(async )?(.*)", signature.strip(), re.DOTALL).groups()
     (told,) = ast.parse(f"{head or ''}def {call}: ...").body
-    (real,) = ast.parse(textwrap.dedent(inspect.getsource(FUNCTIONS[name]))).body
+    (real,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
     assert type(told) is type(real)
     assert ast.unparse(told.args) == ast.unparse(real.args)
     assert ast.unparse(told.returns) == ast.unparse(real.returns)
 
 
-@pytest.mark.parametrize("name", sorted(VALUES))
-def test_fields_are_those_of_the_code(name):
-    _, text = SECTIONS[name]
+def compare_fields(text, value):
+    """Compare the table of fields of a section with the fields of a class."""
     told = [(field, kind, default) for field, kind, default, _ in tables(text)["field"]]
-    real = [field for field in attrs.fields(VALUES[name]) if field.init]
-    kinds = inspect.get_annotations(VALUES[name])  # attrs may have resolved its own
+    real = [field for field in attrs.fields(value) if field.init]
+    kinds = inspect.get_annotations(value)  # attrs may have resolved its own
     assert [(f"`{f.name}`", f"`{kinds[f.name]}`") for f in real] == [
         (f, kind) for f, kind, _ in told
     ]
@@ -122,6 +133,67 @@ def test_fields_are_those_of_the_code(name):
             assert field.default is attrs.NOTHING
         else:
             assert eval(default.strip("`"), NAMES.copy()) == field.default
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_signatures_are_those_of_the_code(name):
+    compare_signature(SECTIONS[name][1], FUNCTIONS[name])
+
+
+@pytest.mark.parametrize("name", sorted(VALUES))
+def test_fields_are_those_of_the_code(name):
+    compare_fields(SECTIONS[name][1], VALUES[name])
+
+
+# Packages with a page of their own: each name is told, and those with a heading in full
+
+
+PACKAGES = {"reference/codecs.md": codecs, "reference/replay.md": replay}
+
+
+@pytest.mark.parametrize("page", PACKAGES)
+def test_every_name_of_a_package_is_told_on_its_page(page):
+    told = {word for text in quoted(PAGES[page]) for word in re.findall(r"\w+", text)}
+    assert set(PACKAGES[page].__all__) <= told | set(sections(page))
+    assert set(sections(page)) <= set(PACKAGES[page].__all__)
+
+
+@pytest.mark.parametrize(
+    ("page", "name"), [(page, name) for page in PACKAGES for name in sections(page)]
+)
+def test_what_a_package_has_is_told_as_it_is(page, name):
+    value, text = getattr(PACKAGES[page], name), sections(page)[name]
+    if inspect.isfunction(value):
+        compare_signature(text, value)
+    elif inspect.isclass(value):
+        compare_fields(text, value)
+    else:
+        assert text.strip()
+
+
+@pytest.mark.parametrize(
+    ("page", "title", "names"),
+    [
+        ("reference/codecs.md", "format", codecs.CODECS),
+        ("reference/replay.md", "name", replay.PIPELINES),
+        ("reference/replay.md", "name", replay.CACHES),
+    ],
+    ids=["formats", "pipelines", "caches"],
+)
+def test_tables_of_names_are_complete(page, title, names):
+    found = [
+        [row[0].strip("`") for row in tables(text).get(title, ())]
+        for text in {**sections(page, 2), **sections(page)}.values()
+    ]
+    assert list(names) in found
+
+
+def test_the_options_of_the_command_are_told():
+    rows = tables(sections("reference/replay.md", 2)["The command"])["option"]
+    known = [option for option in command.replay.params if option.opts[0].startswith("--")]
+    assert [row[0].strip("`") for row in rows] == [option.opts[0] for option in known]
+    usage = FENCE.findall(PAGES["reference/replay.md"])[1][1]
+    assert re.findall(r"--\w+", usage) == [option.opts[0] for option in known]
 
 
 def test_attributes_of_session_node_and_view_exist():
