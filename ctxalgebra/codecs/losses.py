@@ -35,6 +35,7 @@ __all__ = ["LOSSES", "Loss", "lines", "loss", "losses", "notes", "signed_texts"]
 LOSSES: Mapping[str, str] = MappingProxyType(
     {
         "arguments": "the arguments of the call changed: the format wants an object",
+        "boundary": "the format does not tell this message from the one in front of it",
         "branch": "the format holds one path, and this is not on it",
         "call": "the call has no place in the format",
         "decision": "the format has no place for this decision",
@@ -195,6 +196,29 @@ def _items(nodes: Iterable[Node]) -> list[_Item]:
     return found
 
 
+def _boundaries(nodes: Iterable[Node]) -> Iterator[_Item]:
+    """Give each message that requests show behind one of the same role."""
+    shown: list[tuple[int, Message]] = []
+    waiting: list[tuple[int, Message]] = []
+    flight = False
+    for node in nodes:
+        entry = node.entry
+        if isinstance(entry, Message):
+            (waiting if flight else shown).append((node.number, entry))
+        elif isinstance(entry, Sent | Reply):
+            flight = isinstance(entry, Sent)
+            if isinstance(entry, Reply) and entry.outcome == "completed" and entry.message:
+                shown.append((node.number, entry.message))
+            shown += waiting
+            waiting = []
+    before = ""
+    for number, message in (*shown, *waiting):
+        if not message.empty:
+            if message.role == before and before in ("assistant", "user"):
+                yield number, message.kind, [("boundary", before)]
+            before = message.role
+
+
 class _Stock:
     """What the result says, to be taken out of it once each, by any of its keys."""
 
@@ -253,20 +277,21 @@ def _leading(session: Session) -> tuple[str, set[int]]:
 
     Formats differ in whether it stands among the messages or beside them.
     """
-    texts: list[str] = []
+    beside = ""
+    among: list[str] = []
     held: set[int] = set()
     for node in path(session):
         entry = node.entry
-        if isinstance(entry, Head) and entry.system and not texts:
-            texts.append(entry.system)
+        if isinstance(entry, Head):
+            beside = entry.system
         elif isinstance(entry, Message) and entry.role == "system":
-            texts.append("".join(part.text for part in entry.parts if isinstance(part, Text)))
+            among.append("".join(part.text for part in entry.parts if isinstance(part, Text)))
         elif isinstance(entry, Message | Sent):
             break
         else:
             continue
         held.add(node.number)
-    return "\n\n".join(texts), held
+    return "\n\n".join([beside, *among] if beside else among), held
 
 
 def _is_system(item: _Item, held: set[int]) -> bool:
@@ -325,8 +350,8 @@ def losses(session: Session, back: Session) -> list[Loss]:
     Not listed: what the bindings of routes are, the names of tools on results, reasons of
     decisions, white space, and the notes of either.
     """
-    stock = _Stock(_items(log(back)))
-    items = _items(path(session))
+    stock = _Stock([*_items(log(back)), *_boundaries(path(back))])
+    items = [*_items(path(session)), *_boundaries(path(session))]
     said, held = _leading(session)
     if said == _leading(back)[0]:
         items = [item for item in items if not _is_system(item, held)]
