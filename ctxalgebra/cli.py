@@ -21,6 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from ctxalgebra import __version__
         from ctxalgebra.codecs.command import convert
+        from ctxalgebra.conformance.command import conformance
         from ctxalgebra.replay.command import replay
         from ctxalgebra.terminal import run
     except ModuleNotFoundError as error:
@@ -30,4 +31,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "The command line needs click and rich: pip install 'ctxalgebra[cli]'", file=sys.stderr
         )
         return 2
-    return run((replay, convert), __version__, arguments)
+    return run((replay, convert, conformance), __version__, arguments)

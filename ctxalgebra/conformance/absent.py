@@ -1,0 +1,164 @@
+"""Operations of the vectors that the library does not have, and why.
+
+The door answers `skipped` to these, and `unknown-operation` to a name that nobody has heard of. An
+area that gains an operation takes its name out here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+__all__ = ["ABSENT"]
+
+_NAMES: tuple[tuple[str, str, str], ...] = (
+    (
+        "the host's own function",
+        "travel",
+        """
+        host_parse_session_entries host_migrate_session_entries host_build_session_context
+        host_build_context_entries host_get_tree host_get_branch host_session_operations
+        host_estimate_tokens host_core_estimate_tokens host_estimate_context_tokens
+        host_calculate_context_tokens host_should_compact host_find_cut_point
+        host_find_turn_start_index host_prepare_compaction host_collect_entries_for_branch_summary
+        host_prepare_branch_entries host_file_lists host_serialize_conversation host_convert_to_llm
+        host_is_recoverable_length host_get_context_usage host_navigate_tree
+        """,
+    ),
+    (
+        "a function of the original's earlier version",
+        "travel",
+        """
+        seed_validate_handoff_structure seed_build_label_maps seed_format_context_usage_pressure
+        seed_classify_context_usage_nudge_level seed_restore_context_usage_nudge_state
+        seed_reminder_machine seed_calculate_context_usage_breakdown seed_classify_message_tokens
+        seed_fix_orphaned_tool_use seed_find_last_meaningful_entry
+        """,
+    ),
+    (
+        "the library calibrates a session, in integers: kernel.calibrate",
+        "paging",
+        """
+        calibrate_response valid_token_estimates usage_tracker
+        """,
+    ),
+    (
+        "the library cuts a session, whose entries have numbers: kernel.select",
+        "paging",
+        """
+        select_context session cut_state cut_keys raw_cut_frontier_resolves
+        """,
+    ),
+    (
+        "the host's weights of messages are not in the library: kernel.measure",
+        "paging",
+        """
+        estimate_tokens resident_token_estimate
+        """,
+    ),
+    (
+        "the host's weights of messages are not in the library: kernel.measure",
+        "memory",
+        """
+        estimate_tokens estimate_message_tokens estimate_tokens_from_text estimate_tool_spec_tokens
+        """,
+    ),
+    (
+        "the library repairs by other rules: kernel.repair",
+        "travel",
+        """
+        analyze_tool_protocol build_safe_current_provider_fallback
+        """,
+    ),
+    (
+        "labels name entries by number here: kernel.labels",
+        "travel",
+        """
+        build_label_maps resolve_target_id
+        """,
+    ),
+    (
+        "not in the library yet",
+        "paging",
+        """
+        resolve_settings project_active_branch is_paging_tool_turn find_model_turn_by_tool_call_id
+        navigator_search navigator_browse navigator_load read_context_output recovery_tool
+        public_assistant_block recovery_history_item reported_input_tokens stats
+        """,
+    ),
+    (
+        "not in the library yet",
+        "memory",
+        """
+        load_config bool num extract_text shorten sanitize_output truncate_tail truncate_head
+        classify run_aux_model resolve_model heuristic_fact normalize_fact count_lines score
+        fmt_tokens stats strip_write_content bash_tool_result write_tool_result tag_tool_result
+        lazy_tools
+        """,
+    ),
+    (
+        "not in the library yet",
+        "travel",
+        """
+        is_reserved_target_name sanitize_terminal_text optional_string extract_text_from_content
+        extract_text_from_content_bounded get_meaningful_skip_reason get_message_role_label
+        describe_entry_snippet build_canonical_handoff normalize_handoff_wire format_handoff_defect
+        derive_return_ticket_name is_canonical_acm_handoff canonical_field
+        find_containing_assistant_tool_batch has_open_latest_user_turn
+        has_open_user_turn_at_assistant rebuild_acm_context_packet
+        collect_trusted_acm_travel_transactions build_travel_target_facts scan_protocol_anchor
+        calculate_context_usage_pressure format_token_count format_context_usage_pressure
+        build_gauge_suffix append_suffix_patch gauge_machine aggregate_messages
+        estimate_usage_after_message_change estimate_usage_from_aggregates format_context_usage
+        summary_depth select_fold_references find_nearest_save_point ledger_machine refresh_machine
+        delivery_machine prevalidate_checkpoint_label append_checkpoint_label
+        apply_branch_with_summary execute_travel_mutation checkpoint travel timeline_search_tree
+        timeline_render_tree timeline_budgets timeline_snippet
+        """,
+    ),
+    (
+        "not in the library yet",
+        "toolpolicy",
+        """
+        deep_merge normalize_lazy_tools_config normalize_model_override resolve_lazy_tools_config
+        glob_match matches_model load_config get_always_active_tools build_lazy_tool_catalog
+        estimate_tool_bytes format_bytes search_terms find_matching_tools lazy_tools_session
+        truncate_head truncate_tail format_size
+        """,
+    ),
+    (
+        "not in the library yet",
+        "skills",
+        """
+        to_skill_records to_skill_records_from_commands merge_skill_records is_model_visible_skill
+        replace_native_skill_catalog native_skill_catalog_ranges contains_known_native_skill_catalog
+        contains_potential_native_skill_catalog normalize_indexed_description
+        normalize_scope_description normalize_config validate_scope_display_name validate_group_name
+        create_skill_group slugify_group_id shortcut_name profile_shortcut_name
+        find_group_by_shortcut find_skill_by_shortcut parse_shortcut parse_skill_namespace_shortcut
+        detect_dependencies effective_dependencies is_negated_reference resolve_dependency_graph
+        strip_frontmatter render_loaded_bundle safe_inline_metadata group_member_records
+        profile_member_records resolve_skill_scope global_fallback_records
+        filter_skill_records_by_search rank_skill_records_by_search score_skill_record
+        normalized_tokens sanitize_tool_metadata_text rank_deferred_tools
+        compact_provider_tool_descriptions clamp_routine_provider_effort
+        update_routine_continuation_state is_routine_tool_continuation strip_ansi normalize_newlines
+        split_lines_preserve_endings text_terms relevance_score dedupe_lines normalize_log_pattern
+        code_signature hash_text detect_strategy requests_exact_structured_output
+        should_protect_exact_read smart_array compress_json try_ndjson compress_log compress_test
+        compress_search compress_diff compress_code compress_tree compress_table compress_config
+        compress_generic token_saver_engine profile_store session
+        """,
+    ),
+)
+"""Why, the area, and its operations."""
+
+
+def _reasons() -> Iterator[tuple[str, str]]:
+    for reason, area, names in _NAMES:
+        for name in names.split():
+            yield f"{area}.{name}", reason
+
+
+ABSENT: Mapping[str, str] = MappingProxyType(dict(_reasons()))
+"""Names of operations, and why the library lacks each."""
