@@ -12,8 +12,8 @@ reply. What each line becomes:
 | `event_msg` `token_count` | the usage of the reply in front of it, once |
 | `event_msg` `turn_aborted` | a reply that was still coming in is `aborted` |
 | `event_msg` `user_message` | a message, in files without user items (converters write such) |
-| `compacted` | the reply that made the summary, then a `Cut` of all in front, declared as a \
-break: its notice is the first user message of `replacement_history`, the others follow it |
+| `compacted` | the model's summary, then a `Cut` of all in front and of it, declared as a break: \
+its notice is the first user message of `replacement_history`, the others follow it |
 | anything else | a note |
 
 Without a `replacement_history` the user messages stay behind the notice, which is the summary.
@@ -189,13 +189,14 @@ def _meta(payload: dict[str, Json]) -> Act:
 
 def _context(payload: dict[str, Json]) -> Act:
     model, effort = string(payload.get("model")), string(payload.get("effort"))
-    system = _instructions(payload.get("base_instructions"))
+    told = payload.get("base_instructions")
 
     def head(known: Head) -> Head:
         provider = known.route.provider
         parameters = (("effort", quote(effort)),) if effort else ()
         route = Route(provider, model, parameters, bound(f"{provider}/{model}"))
-        return evolve(known, route=route, system=system or known.system)
+        system = known.system if told is None else _instructions(told)
+        return evolve(known, route=route, system=system)
 
     return _if_new(head)
 
@@ -210,13 +211,14 @@ def _add_system(text: str) -> Act:
 # Compaction
 
 
-def _cut(notice: Message, *, keep: bool, unread: bool) -> Act:
+def _cut(notice: Message, *, keep: bool) -> Act:
     def act(intake: Intake) -> Entry:
         view = intake.session.view
         numbers, messages = view.slots.numbers, view.slots.messages
         if not view.read:
-            raise DecodeError("unread", "the model had read nothing in front of it")
-        if unread and view.read < view.end:
+            # Nothing in front of it is shown.
+            return notice
+        if view.read < view.end:
             intake.report(intake.at, "unread", "the cut goes only as far as the model had read")
         users = range(view.front and 1, view.read) if keep else ()
         kept = tuple(numbers[slot] for slot in users if messages[slot].role == "user")
@@ -242,13 +244,16 @@ def _history(value: Json) -> list[Message]:
     return [*found, join(run)] if run else found
 
 
-def _summary(text: str, history: list[Message]) -> Message | None:
-    """Find what the model said when it was asked for a summary."""
+def _summary(text: str, history: list[Message]) -> Message:
+    """Give what the model said when it was asked for a summary; it may not be told.
+
+    Its request is not in the file, but was made, and all in front of it was read.
+    """
     if text.strip():
         return Message("assistant", text)
     parts = [part for message in history for part in message.parts]
     sealed = [part for part in parts if isinstance(part, Opaque) and part.type == "compaction"]
-    return Message("assistant", (sealed[-1],)) if sealed else None
+    return Message("assistant", tuple(sealed[-1:]))
 
 
 # The file
@@ -327,6 +332,7 @@ class _Reader:
                 self._headed = True
                 self._note(_meta(payload))
             elif kind == "turn_context":
+                self.end()
                 self._note(_context(payload))
             else:
                 self._note()
@@ -399,11 +405,10 @@ class _Reader:
             self._repair("bad-notice", "left out: the compaction leaves nothing to show")
             rest = []
         else:
-            if answer is not None:
-                self._reply = self._make(Item(0, None, line, answer, time=self._time, made=(line,)))
-            notice = history[at] if at >= 0 else user(text)
-            act = _cut(notice, keep=not history, unread=answer is None)
+            self._say(answer, line)
+            act = _cut(history[at] if at >= 0 else user(text), keep=not history)
             self._make(Item(0, None, len(self.items) - 1, act=act, made=(line,)))
+            self._reply = -1
         for message in rest:
             self._say(message, line)
 

@@ -75,6 +75,11 @@ def _told(head: Head) -> tuple[str, str, str]:
     return head.route.model, _effort(head), head.system
 
 
+def _message_of(entry: Entry) -> Message | None:
+    message = entry.message if isinstance(entry, Reply) else entry
+    return message if isinstance(message, Message) else None
+
+
 def _text(message: Message) -> str:
     return "\n\n".join(part.text for part in message.parts if isinstance(part, Text))
 
@@ -280,18 +285,17 @@ def encode(session: Session) -> bytes:
     ended = not any(
         isinstance(node.entry, Note) and node.entry.name == NAME + UNTERMINATED for node in old
     )
+    there = at_leaf(session, old[-1].number if old else -1)
     rollout = _Rollout(_lines_of(session, old, end) if old else [], _renamed(old))
-    before = EMPTY_VIEW
-    if old:
-        there = at_leaf(session, old[-1].number)
-        before = there.view
-        said = (node.entry for node in old)
-        messages = (e.message if isinstance(e, Reply) else e for e in said)
-        rollout.go_on(there.head, (m for m in messages if new and isinstance(m, Message)))
+    before = there.view
+    if rollout.lines:
+        said = (_message_of(node.entry) for node in old if new)
+        rollout.go_on(there.head, (message for message in said if message is not None))
     else:
         heads = (node.entry for node in new if isinstance(node.entry, Head))
         times = (node.entry.time for node in new if isinstance(node.entry, Sent))
-        rollout.begin(next(heads, Head()), next(times, 0))
+        rollout.begin(next(heads, there.head), next(times, 0))
+        ended = True
     count = len(rollout.lines)
     for node, view in walk(session, new[0].number) if new else ():
         rollout.entry(node.entry, before)
