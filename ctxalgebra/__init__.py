@@ -83,13 +83,15 @@ from ctxalgebra.transforms.select import (
 from ctxalgebra.transforms.thinking import strip_thinking
 
 if TYPE_CHECKING:
+    from ctxalgebra.breakpoints import Placed, default_breakpoints, plan_breakpoints
+    from ctxalgebra.cache_profiles import CacheProfile, Prices, cache_profile
     from ctxalgebra.profiles import PROFILES, Profile, Violation, profile_for, violations
     from ctxalgebra.protocol import DEFECTS, Defect, Repair, Repaired, defects, repair
 else:
 
     def __getattr__(name: str) -> object:
         # Imported when asked for: most harnesses record only what is legal already.
-        for module in ("protocol", "profiles"):
+        for module in ("protocol", "profiles", "cache_profiles", "breakpoints"):
             if name in __all__ and hasattr(found := _import_module(f"ctxalgebra.{module}"), name):
                 globals()[name] = getattr(found, name)
                 return globals()[name]
@@ -108,6 +110,7 @@ __all__ = [
     "Ask",
     "AsyncEffects",
     "Break",
+    "CacheProfile",
     "CacheState",
     "Calibration",
     "CtxError",
@@ -138,8 +141,10 @@ __all__ = [
     "Part",
     "Pending",
     "Pipeline",
+    "Placed",
     "Pressure",
     "PricedBreak",
+    "Prices",
     "Profile",
     "ProtocolViolation",
     "RecordedEffects",
@@ -172,8 +177,10 @@ __all__ = [
     "assistant",
     "at_leaf",
     "breaks",
+    "cache_profile",
     "calibrate",
     "chars4",
+    "default_breakpoints",
     "default_notice",
     "default_stub",
     "defects",
@@ -193,6 +200,7 @@ __all__ = [
     "pays",
     "pending",
     "pipeline",
+    "plan_breakpoints",
     "pressure",
     "profile_for",
     "project",
