@@ -93,9 +93,11 @@ def _read_tool(value: Json) -> Tool:
     known = _object(value)
     name, description = string(known.get("name")), string(known.get("description"))
     rest = {key: item for key, item in known.items() if key != "cache_control"}
+    if not known:
+        return Tool("", "", compact(value))
     if known.get("type", "custom") == "custom" and rest.keys() - {"type"} <= _PLAIN:
         return Tool(name, description, compact(known.get("input_schema", {})))
-    return Tool(name, description, compact(rest if isinstance(value, dict) else value))
+    return Tool(name, description, compact(rest))
 
 
 def _write_tool(tool: Tool) -> Json:
@@ -228,10 +230,11 @@ def _bare(block: Json) -> Json:
 def _same(element: Json) -> Json:
     """Give what counts of an element: where `cache_control` stands does not (rule T3)."""
     known = _object(element)
-    content = known.get("content")
-    if isinstance(content, str):
-        return {**known, "content": [{"type": "text", "text": content}]}
-    return {**known, "content": [*map(_bare, _list(content))]} if known else element
+    blocks = [_bare(block) for block in _list(known.get("content"))]
+    only = _object(blocks[0]) if len(blocks) == 1 else {}
+    if only.keys() == {"type", "text"}:
+        return {**known, "content": only["text"]}
+    return {**known, "content": [*blocks]} if blocks else element
 
 
 def _speaks(value: Json) -> bool:
@@ -265,6 +268,11 @@ _BLOCKS = frozenset(
 )
 
 
+def _is_ours(block: Json) -> bool:
+    known = _object(block)
+    return string(known.get("type")) in _BLOCKS or isinstance(known.get("source"), dict)
+
+
 def claims(value: Json) -> bool:
     """Say whether a line or a document can only be this format's, and not Chat's.
 
@@ -281,10 +289,10 @@ def claims(value: Json) -> bool:
     if any("input_schema" in tool for tool in tools):
         return True
     for element in map(_object, elements):
-        kinds = {string(_object(block).get("type")) for block in _list(element.get("content"))}
         if "tool_calls" in element or element.get("role") == "tool":
             return False
-        if _speaks(element) and (kinds & _BLOCKS or element.get("type") == "message"):
+        ours = any(map(_is_ours, _list(element.get("content"))))
+        if _speaks(element) and (ours or element.get("type") == "message"):
             return True
     return False
 
@@ -292,7 +300,7 @@ def claims(value: Json) -> bool:
 # Reading
 
 
-def _read(raw: str, value: Json | DecodeError, names: dict[str, str]) -> tuple[Message, ...]:
+def _read(raw: str, value: Json | DecodeError, names: dict[str, str]) -> Sequence[Message]:
     if isinstance(value, DecodeError):
         raise value
     if not isinstance(value, dict):
@@ -358,6 +366,8 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
     elements = Elements(found)
     names: dict[str, str] = {}
     lines = found.frame.get("container") == "lines"
+    # The model of a body holds; an answer may call it by another name.
+    named = bool(found.head.route.model)
     index = 0
     while index < len(found.elements):
         end = _run(found.elements, index) if lines else index
@@ -376,7 +386,7 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
             elements.keep(raw, error)
         else:
             usage = read_usage(_object(value).get("usage"))
-            elements.say(raw, messages, usage, head=_model(value))
+            elements.say(raw, messages, usage, head=None if named else _model(value))
     return elements.take_in(API, file)
 
 
@@ -385,14 +395,15 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
 
 def _write(_frame: Body, said: list[Said]) -> list[str]:
     texts: list[str] = []
-    waiting: list[Message] = []
-    for item in [*said, Said()]:
-        if item.message is not None:
-            waiting.append(item.message)
+    new: list[Message] = []
+    for item in [*said, None]:
+        if item is not None and item.message is not None and not item.raw:
+            new.append(item.message)
             continue
-        texts += [write_element(turn) for turn in turns(waiting, merged=False)]
-        waiting.clear()
-        texts += [item.raw] if item.raw else []
+        texts += map(write_element, turns(new, merged=False))
+        new.clear()
+        if item is not None:
+            texts.append(item.raw if item.message is None else write_element([item.message]))
     return texts
 
 

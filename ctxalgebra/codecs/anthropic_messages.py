@@ -263,7 +263,7 @@ def _write_opaque(part: Opaque, *, speaks: bool) -> Json:
         block = parse(part.data)
     except DecodeError:
         return None
-    if _FOREIGN.fullmatch(part.type) or not part.type or _is_result(block):
+    if _FOREIGN.fullmatch(part.type) or not part.type or (_is_result(block) and not speaks):
         return None
     # An item of another provider's API, under the same name.
     if part.type == "compaction" and "encrypted_content" in _object(block):
@@ -418,27 +418,34 @@ class _Ids:
     """Ids as the API takes them: letters, digits, - and _, each call another."""
 
     def __init__(self, messages: Iterable[Message]) -> None:
+        array = [*messages]
+        taken = {call.id for message in array for call in message.calls}
+        taken.update(message.call for message in array)
+        counts: dict[str, int] = {}
         self._names: dict[str, str] = {}
-        taken = {call.id for message in messages for call in message.calls}
-        for name in sorted(taken):
-            fresh = fits = _ID.sub("_", name)
-            count = 1
-            while name != fresh and fresh in taken:
+        for name in sorted(name for name in taken if _ID.search(name)):
+            base = _ID.sub("_", name)
+            # The count goes on from use to use, so that each taken name is met once.
+            fresh, count = base, counts.get(base, 1)
+            while fresh in taken:
                 count += 1
-                fresh = f"{fits}_{count}"
+                fresh = f"{base}_{count}"
+            counts[base] = count
             taken.add(fresh)
             self._names[name] = fresh
 
+    def _name(self, name: str) -> str:
+        return self._names.get(name, name)
+
     def __call__(self, message: Message) -> Message:
         """Give the message with such ids; the same object if it has them."""
-        call = self._names.get(message.call, message.call)
-        if call == message.call and all(self._names[c.id] == c.id for c in message.calls):
+        if not any(name in self._names for name in (message.call, *(c.id for c in message.calls))):
             return message
         parts = [
-            evolve(part, id=self._names[part.id]) if isinstance(part, ToolCall) else part
+            evolve(part, id=self._name(part.id)) if isinstance(part, ToolCall) else part
             for part in message.parts
         ]
-        return evolve(message, parts=tuple(parts), call=call)
+        return evolve(message, parts=tuple(parts), call=self._name(message.call))
 
 
 def encode_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:

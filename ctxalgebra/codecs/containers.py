@@ -359,7 +359,7 @@ def pack(given: Given, write: Write, head: Head, api: Api) -> bytes:
     """
     frame: Body = given.frame
     said = given.said
-    if not (given.whole or any(item.leads or item.message for item in said)):
+    if not (given.whole or given.speaks):
         # What stands in front of all that was said is no list of messages by itself.
         said = []
     texts = write(frame, said)

@@ -12,7 +12,7 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from attrs import evolve, field, frozen
@@ -40,8 +40,8 @@ class Said:
     """Give one thing that the path says.
 
     Args:
-        raw: the text of an element that stands as it was read; empty where `message` has to be
-            written, if its origin does not say the same.
+        raw: the text of an element that stands as it was read; empty for what has to be written.
+        message: what has to be written; with `raw`, what was read from just this element.
         leads: no message was read from the element, but the head.
     """
 
@@ -59,6 +59,7 @@ class Given:
         said: in order.
         head: the last one that elements of the path gave.
         whole: all that was read stands on the path.
+        speaks: the path holds a message or a head.
         ended: the last line has its LF.
     """
 
@@ -66,6 +67,7 @@ class Given:
     said: list[Said] = field(factory=list)
     head: Head | None = None
     whole: bool = True
+    speaks: bool = True
     ended: bool = True
 
 
@@ -161,6 +163,12 @@ def _since(nodes: Iterable[Node]) -> Iterable[Message]:
     yield from waiting
 
 
+def _new(message: Message, ids: Mapping[str, str]) -> Said:
+    """Say a message that has to be written; a result names its call as the file does."""
+    call = ids.get(message.call) or message.call
+    return Said(message=message if call == message.call else evolve(message, call=call))
+
+
 def give_back(session: Session, name: str) -> Given:
     """Tell what the path to the leaf says, in terms of the file that the session was read from.
 
@@ -178,6 +186,7 @@ def give_back(session: Session, name: str) -> Given:
     head: Head | None = None
     said: list[Said] = []
     ids: dict[str, str] = {}
+    speaks = False
     ended = True
     new: list[Node] = []
     for node in nodes:
@@ -188,19 +197,21 @@ def give_back(session: Session, name: str) -> Given:
         elif mark is not None:
             message = _message_of(entry)
             if not torn.isdisjoint(mark.of):
-                said += [Said(message=message)] if message is not None else []
+                said += [_new(message, ids)] if message is not None else []
             else:
                 ids.update(mark.calls)
+                speaks = True
                 head = entry if isinstance(entry, Head) else head
         elif number in known.lines and isinstance(entry, Note):
             if known.lines[number] not in torn:
                 said.append(Said(entry.data, leads=entry.name == name + ENTRY))
         elif number in known.lines and isinstance(entry, Message | Reply):
-            said.append(Said(message=entry.message if isinstance(entry, Reply) else entry))
+            message = entry.message if isinstance(entry, Reply) else entry
+            said.append(Said("" if message is None else message.origin, message))
         elif isinstance(entry, Note) and entry.name == name + UNTERMINATED:
             ended = False
     for message in _since(new):
-        call = ids.get(message.call) or message.call
-        said.append(Said(message=message if call == message.call else evolve(message, call=call)))
+        said.append(_new(message, ids))
         ended = True
-    return Given(known.frame, said, head, not torn, ended)
+    speaks = speaks or any(item.message is not None for item in said)
+    return Given(known.frame, said, head, not torn, speaks, ended)

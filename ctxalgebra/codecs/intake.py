@@ -249,7 +249,8 @@ class Intake:
         # What stands here in the tree, though its line is elsewhere, keeps its name.
         if code not in RESULTS and item.name:
             fields["entry"] = item.name
-        of = () if code == MISSING else (index,) if own else item.made
+        # A result that was made is there as long as the reply that it was made for.
+        of = (index,) if own else item.made
         fields["of"] = [Number(str(self._ordinals[at])) for at in of]
         if ours is not None and item.message is not None:
             pairs = zip(ours.calls, item.message.calls, strict=False)
