@@ -18,6 +18,8 @@ from attrs import frozen
 
 from ctxalgebra.codecs import (
     anthropic,
+    claude_code,
+    claude_code_encode,
     codex,
     codex_encode,
     gemini,
@@ -74,6 +76,7 @@ CODECS: Mapping[str, Codec] = MappingProxyType(
             openai_responses.NAME, openai_responses.decode, openai_responses.encode
         ),
         gemini.NAME: Codec(gemini.NAME, gemini.decode, gemini.encode),
+        claude_code.NAME: Codec(claude_code.NAME, claude_code.decode, claude_code_encode.encode),
         codex.NAME: Codec(codex.NAME, codex.decode, codex_encode.encode),
     }
 )
@@ -98,6 +101,8 @@ def _format_of(value: Json) -> str | None:
             return journal.NAME
         if kind in pi.KINDS and (kind != "message" or isinstance(value.get("message"), dict)):
             return pi.NAME
+        if claude_code.is_transcript(value):
+            return claude_code.NAME
         if kind in codex.KINDS and isinstance(value.get("payload"), dict):
             return codex.NAME
         if gemini.speaks(value) or isinstance(value.get(gemini.API.key), list):
