@@ -639,10 +639,14 @@ def test_sessions_from_elsewhere_are_written_and_read(session):
 
     def texts(session):
         parts = [part for m in shown(session) for part in m.parts]
-        return Counter(p.text for p in parts if isinstance(p, Text) and p.text.strip())
+        found = Counter(p.text for p in parts if isinstance(p, Text) and p.text.strip())
+        # Stands for a notice, where the history that is left has no word of the user.
+        del found["The conversation was compacted."]
+        return found
 
-    lead = again.head.system.removeprefix(session.head.system).split("\n\n")
-    assert texts(again) + Counter(text for text in lead if text) == texts(session)
+    # Leading system messages are a part of the system text now.
+    lead = Counter(again.head.system.removeprefix(session.head.system).split("\n\n"))
+    assert texts(again) <= texts(session) <= texts(again) + lead
 
 
 # Real files
