@@ -319,7 +319,8 @@ def test_forms_of_contents(raw):
     ("value", "code", "field"),
     [
         ({}, "missing-field", "parts"),
-        ({"content": "hi"}, "missing-field", "parts"),
+        ({"role": "user", "content": "hi"}, "missing-field", "parts"),
+        ({"role": "user", "type": "message"}, "missing-field", "parts"),
         ({"role": "assistant", "parts": []}, "wrong-role", "role"),
         ({"role": 5, "parts": []}, "wrong-type", "role"),
         ([], "missing-field", "parts"),
@@ -722,6 +723,7 @@ def test_lines_come_back():
         (b"5", "wrong-type"),
         (b"{}", "missing-field"),
         (b'{"contents": 5}', "missing-field"),
+        (b'{"contents": "hi"}', "missing-field"),
         (b"[5]", "wrong-type"),
         (b'[{"role": "tool", "parts": []}]', "wrong-role"),
         (b'[{"role": 5, "parts": []}]', "wrong-type"),
@@ -777,6 +779,24 @@ def test_a_call_without_an_id_is_answered_without_one():
     names = [part["functionResponse"] for content in written[2:] for part in content["parts"]]
     assert all("id" not in name for name in names)
     assert len(written) == 3
+
+
+def test_a_result_of_a_call_in_a_content_that_stays_as_it_is():
+    # The blank text is not shown, so the content is kept beside its message.
+    for blank in ("", " "):
+        model = content("model", calls(), {"text": blank}, calls("cat", id="c"))
+        given = content("user", returns("cat", id="c"), returns(id="x"))
+        apart = [content("user", part) for part in given["parts"]]
+        for results in ([given], apart):
+            decoded = read([GO, model, *results])
+            assert codes(decoded) == {"blank-text": 1, "out-of-order": 1}
+        session = record(
+            read([GO, model]).session, tool_result("call_1_0", "1"), tool_result("c", "2")
+        )
+        assert json.loads(encode(session))[2]["parts"] == [
+            {"functionResponse": {"name": "", "response": {"output": "1"}}},
+            {"functionResponse": {"id": "c", "name": "", "response": {"output": "2"}}},
+        ]
 
 
 def test_a_path_that_leaves_a_content_in_its_midst():

@@ -20,7 +20,7 @@ A system message in the midst is written as the user's.
 | --- | --- |
 | a line that is no JSON object, too deep, too long, with NaN or a lone surrogate | repair with \
 its code |
-| an element with another role, or with neither a role nor parts | repair `wrong-role`, \
+| an element with another role, or without parts where it is no content | repair `wrong-role`, \
 `missing-field` |
 | defects of calls and results | repairs with the codes of `ctxalgebra.protocol.DEFECTS` |
 | a recorded request with another history | repair `unknown-request` |

@@ -65,6 +65,11 @@ def _is_result(part: Json) -> bool:
     return isinstance(get(as_object(part), "functionResponse"), dict)
 
 
+def _bare(value: dict[str, Json]) -> bool:
+    """Say whether an object may be a content without parts, and not a message of another API."""
+    return bool(value.get("role")) and not value.keys() & {"content", "type"}
+
+
 class Reader:
     """Reads contents in order; remembers which calls a result without an id may answer.
 
@@ -94,13 +99,13 @@ class Reader:
 
         Raises:
             DecodeError: `wrong-role`, the role is unknown; `wrong-type`, it is no text;
-                `missing-field`, there is neither a role nor parts.
+                `missing-field`, there are no parts, and it is no content that may have none.
         """
         place, self._place = self._place, self._place + 1
         name = content.get("role")
         if not isinstance(name, str | None):
             raise DecodeError("wrong-type", "the role is no text", field="role")
-        if not name and "parts" not in content:
+        if "parts" not in content and not _bare(content):
             raise DecodeError("missing-field", "no parts", field="parts")
         role = _ROLES.get(name or "")
         if role is None:
@@ -227,11 +232,6 @@ class _Piece:
                 self.fields, self.raw = value, raw_parts(value)
 
 
-def _bare(value: dict[str, Json]) -> bool:
-    """Say whether an object may be a content without parts, and not a message of another API."""
-    return bool(value.get("role")) and not value.keys() & {"content", "type"}
-
-
 def _key(part: Part) -> Part:
     """Give what two parts must share so that one is written as the other was."""
     return evolve(part, id="") if isinstance(part, ToolCall) else part
@@ -253,7 +253,10 @@ class Writer:
     def __init__(self) -> None:
         # Of each its fields, its parts, and its text if that still holds.
         self._contents: list[tuple[dict[str, Json], list[Json], str | None]] = []
+        # Calls with an id, by it; calls without, by ours; and whether there are others of these.
+        self._ids: set[str] = set()
         self._nameless: set[str] = set()
+        self._hidden = False
         self._before: Role | None = None
         self._in_order = True
 
@@ -276,9 +279,19 @@ class Writer:
         self._before = message.role
 
     def keep(self, raw: str) -> None:
-        """Take a content as it is."""
+        """Take a content, or what else stands for one, as it is."""
         self._contents.append(({}, [], raw))
         self._before = None
+        try:
+            content = as_object(parse(raw, limit=len(raw)))
+        except DecodeError:
+            return
+        for part in raw_parts(content):
+            call = get(as_object(part), "functionCall")
+            if isinstance(call, dict) and (name := string(call.get("id"))):
+                self._ids.add(name)
+            elif isinstance(call, dict):
+                self._hidden = True
 
     def _joins(self, role: Role, piece: _Piece) -> bool:
         """Say whether a message goes on with the content of the one in front of it."""
@@ -302,6 +315,7 @@ class Writer:
             if not queue:
                 written = write_part(part, speaks=speaks)
                 parts += [] if written is None else [written]
+                self._ids |= {part.id} if isinstance(part, ToolCall) else set()
             elif isinstance(part, ToolCall):
                 parts.append(self._call(part, as_object(queue.popleft())))
             else:
@@ -313,15 +327,16 @@ class Writer:
         outer = name_of(raw, "functionCall")
         call = as_object(raw[outer])
         said = string(call.get("id"))
-        if not said:
-            self._nameless.add(part.id)
+        (self._ids if said else self._nameless).add(part.id)
         return raw if said in ("", part.id) else {**raw, outer: {**call, "id": part.id}}
 
     def _result(self, message: Message, piece: _Piece) -> list[Json]:
         known = as_object(piece.raw[0]) if piece.raw and _is_result(piece.raw[0]) else {}
         call = message.call
-        if call in self._nameless:
-            call = string(as_object(get(known, "functionResponse")).get("id"))
+        # A result that was read keeps its id, or has none still, unless its call was renamed.
+        nameless = known or self._hidden or call in self._nameless
+        if nameless and call not in self._ids:
+            call = ""
         return [write_result(message, known, call)]
 
     def texts(self) -> list[str]:
