@@ -21,6 +21,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from ctxalgebra import __version__
         from ctxalgebra.codecs.command import convert
+        from ctxalgebra.commands.explain import explain
+        from ctxalgebra.commands.requests import requests
         from ctxalgebra.conformance.command import conformance
         from ctxalgebra.replay.command import replay
         from ctxalgebra.terminal import run
@@ -31,4 +33,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
             "The command line needs click and rich: pip install 'ctxalgebra[cli]'", file=sys.stderr
         )
         return 2
-    return run((replay, convert, conformance), __version__, arguments)
+    return run((replay, requests, explain, convert, conformance), __version__, arguments)

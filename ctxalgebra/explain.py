@@ -13,7 +13,7 @@ from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Node, Session, check_session, find, path, walk
 from ctxalgebra.model.view import View
 
-__all__ = ["Explanation", "explain"]
+__all__ = ["Explanation", "carried", "explain"]
 
 
 State = Literal["shown", "replaced", "cut", "withheld", "waiting"]
@@ -48,8 +48,13 @@ def _takes(decision: Entry, number: int, view: View) -> bool:
             return False
 
 
-def _carried(node: Node | None) -> Message | None:
-    """Give the message that an entry brings into the session."""
+def carried(node: Node | None) -> Message | None:
+    """Give the message that an entry brings into the session: its own, a reply's, a notice.
+
+    >>> from ctxalgebra import Session, record, user
+    >>> carried(record(Session(), user("a")).leaf).role
+    'user'
+    """
     match node.entry if node is not None else None:
         case Message() as message:
             return message
@@ -66,7 +71,7 @@ def _number_of(session: Session, message: Message) -> int:
         if slots.messages[slot] == message:
             return slots.numbers[slot]
     for node in reversed(path(session)):
-        if _carried(node) == message:
+        if carried(node) == message:
             return node.number
     raise InvalidArgument("unknown-entry", "the path has no such message", field="message")
 
@@ -97,13 +102,13 @@ def explain(session: Session, message: int | Message) -> Explanation:
         check_type(message, int, "message")
         number = message
     node = find(session, number)
-    carried = _carried(node)
-    if node is None or carried is None:
+    recorded = carried(node)
+    if node is None or recorded is None:
         raise InvalidArgument("unknown-entry", f"the path has no message {number}", entry=number)
     entry = node.entry
     if isinstance(entry, Reply) and entry.outcome != "completed":
         return Explanation(number, "withheld", f"its reply was {entry.outcome}", (number,))
-    if carried.empty and carried.role != "tool":
+    if recorded.empty and recorded.role != "tool":
         return Explanation(number, "withheld", "it has no content", (number,))
     seen: Message | None = None
     before = session.view

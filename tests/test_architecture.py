@@ -38,10 +38,11 @@ LAYERS = [
     {"laws"},
     {"replay"},
     {"conformance"},
+    {"commands"},
     {"cli"},
     {"__main__", "conformance.__main__"},
 ]
-FAMILIES = {"codecs", "laws", "replay", "transforms", "conformance", "cli", "protocol"}
+FAMILIES = {"codecs", "laws", "replay", "transforms", "commands", "conformance", "cli", "protocol"}
 IMPURE = {"asyncio", "logging", "os", "random", "secrets", "socket", "threading"}
 IMPURE |= {"subprocess", "time", "uuid"}
 EXTRAS = {
@@ -122,7 +123,7 @@ def test_extras_are_imported_only_where_they_are_used(path):
         if root in EXTRAS:
             assert name.split(".")[0] == EXTRAS[root] or root in {"click", "rich"}, name
             lazy = name in {"laws.strategies", "laws.hypothesis_plugin", "terminal"}
-            lazy = lazy or name.endswith(".command")
+            lazy = lazy or name.endswith(".command") or name.startswith("commands.")
             assert not at_top or lazy, f"{name} imports {imported}"
         elif root not in sys.stdlib_module_names:
             assert root in THIRD_PARTY | {"ctxalgebra"}, f"{name} imports {imported}"

@@ -26,6 +26,7 @@ from ctxalgebra import (
     codecs,
     replay,
 )
+from ctxalgebra.commands import explain, requests
 from ctxalgebra.laws import check
 from ctxalgebra.model.view import STEPS
 from ctxalgebra.replay import command
@@ -188,12 +189,23 @@ def test_tables_of_names_are_complete(page, title, names):
     assert list(names) in found
 
 
-def test_the_options_of_the_command_are_told():
-    rows = tables(sections("reference/replay.md", 2)["The command"])["option"]
-    known = [option for option in command.replay.params if option.opts[0].startswith("--")]
-    assert [row[0].strip("`") for row in rows] == [option.opts[0] for option in known]
-    usage = FENCE.findall(PAGES["reference/replay.md"])[1][1]
-    assert re.findall(r"--\w+", usage) == [option.opts[0] for option in known]
+@pytest.mark.parametrize(
+    ("page", "title", "command"),
+    [
+        ("reference/replay.md", "The command", command.replay),
+        ("reference/commands.md", "requests", requests.requests),
+        ("reference/commands.md", "explain", explain.explain),
+    ],
+    ids=["replay", "requests", "explain"],
+)
+def test_the_options_of_commands_are_told(page, title, command):
+    text = sections(page, 2)[title]
+    rows = tables(text)["option"]
+    known = [option.opts[0] for option in command.params if option.opts[0].startswith("--")]
+    assert [row[0].strip("`") for row in rows] == known
+    usage = FENCE.findall(text)[0][1]
+    assert usage.startswith(f"$ ctxalgebra {command.name} ")
+    assert re.findall(r"--\w+", usage) == known
 
 
 def test_attributes_of_session_node_and_view_exist():

@@ -1,0 +1,273 @@
+"""The command `requests`: what was sent at each request, and how it differs from the one before.
+
+Requests are counted from 0 along the path to the leaf, as in the breaks of `replay --json`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import click
+from attrs import asdict, evolve, frozen
+
+from ctxalgebra.account import PricedBreak, account
+from ctxalgebra.codecs import CODECS, load
+from ctxalgebra.commands.words import beginning, head_object, in_lines, message_object
+from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.model.entries import Reply, Sent
+from ctxalgebra.model.head import Head
+from ctxalgebra.model.parts import Message
+from ctxalgebra.model.session import Session, walk
+from ctxalgebra.model.view import View
+from ctxalgebra.terminal import aligned, say, told
+from ctxalgebra.tokens import chars4
+
+__all__ = ["requests"]
+
+
+@frozen(eq=False)
+class Sending:
+    """One request that left.
+
+    Args:
+        index: its place among the requests of the path.
+        number: of its `Sent` entry.
+        sent: that entry.
+        view: what it showed.
+        shared: tokens that it begins with in common with the request before it.
+        broke: the break that parts the two, with its price.
+        outcome: what came of it, or `open`.
+    """
+
+    index: int
+    number: int
+    sent: Sent
+    view: View
+    shared: int
+    broke: PricedBreak | None
+    outcome: str = "open"
+
+    @property
+    def tokens(self) -> int:
+        """Measure the request."""
+        return chars4(self.view.head) + self.view.slots.total(chars4, self.view.end)
+
+
+def sendings(session: Session) -> list[Sending]:
+    """List the requests of the path; costs the path.
+
+    >>> from ctxalgebra import record, send, user
+    >>> [(one.number, one.outcome) for one in sendings(send(record(Session(), user("hi")))[0])]
+    [(1, 'open')]
+    """
+    broken = {broke.sent: broke for broke in account(session).breaks}
+    found: list[Sending] = []
+    for node, view in walk(session):
+        entry = node.entry
+        if isinstance(entry, Sent):
+            number, broke = node.number, broken.get(node.number)
+            found.append(Sending(len(found), number, entry, view, _shared(view), broke))
+        elif isinstance(entry, Reply):
+            # The gate lets a reply in only while the request before it is open.
+            found[-1] = evolve(found[-1], outcome=entry.outcome)
+    return found
+
+
+def _shared(view: View) -> int:
+    sent = view.sent
+    if sent is None or sent.before < 0 or sent.shared < 0:
+        return 0
+    return chars4(view.head) + view.slots.total(chars4, sent.shared)
+
+
+class Changed(NamedTuple):
+    """A message with the number of its entry, and what became of it: `=`, `+`, `~` or `-`."""
+
+    change: str
+    number: int
+    message: Message
+
+
+CHANGES = {"=": "same", "+": "new", "~": "changed", "-": "gone"}
+
+
+def difference(now: View, before: View | None) -> list[Changed]:
+    """Compare what two requests of one path showed; what is gone stands at the end.
+
+    >>> from ctxalgebra import record, user
+    >>> one = record(Session(), user("a"))
+    >>> [change.change for change in difference(record(one, user("b")).view, one.view)]
+    ['=', '+']
+    """
+    earlier: Mapping[int, Message] = {} if before is None else _shown(before)
+    later = _shown(now)
+    found = [
+        Changed("+" if n not in earlier else "=" if earlier[n] == m else "~", n, m)
+        for n, m in later.items()
+    ]
+    return found + [Changed("-", n, m) for n, m in earlier.items() if n not in later]
+
+
+def _shown(view: View) -> Mapping[int, Message]:
+    return dict(zip(view.slots.numbers[: view.end], view.messages(), strict=True))
+
+
+@click.command()
+@click.argument("file")
+@click.argument("request", metavar="[N]", type=int, required=False)
+@click.option(
+    "--format",
+    "form",
+    default="auto",
+    show_default=True,
+    type=click.Choice(("auto", *CODECS)),
+    help="Format of FILE.",
+)
+@click.option("--full", is_flag=True, help="Show messages in full that the request before had too.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def requests(
+    file: str,
+    request: int | None,
+    form: str,
+    full: bool,  # noqa: FBT001 - click passes it by name
+    as_json: bool,  # noqa: FBT001
+) -> None:
+    """List the requests of a recorded session, or show what was sent at one of them.
+
+    Requests are counted from 0. With N: the head and the messages of that request, and what is
+    new, changed or gone since the one before it. Tokens are a quarter of the characters.
+    """
+    decoded = load(file, format=form)
+    found = sendings(decoded.session)
+    named = {"file": file, "format": decoded.format}
+    if request is None:
+        if as_json:
+            click.echo(json.dumps({**named, "requests": list(map(_row, found))}))
+        else:
+            _list(file, decoded.format, found)
+        return
+    if not 0 <= request < len(found):
+        known = f"0 to {len(found) - 1}" if found else "none"
+        raise InvalidArgument(
+            "invalid-argument", f"there is no request {request}: the file has {known}", field="N"
+        )
+    now, before = found[request], found[request - 1] if request else None
+    changes = difference(now.view, None if before is None else before.view)
+    if as_json:
+        click.echo(json.dumps({**named, **_object(now, changes)}))
+    else:
+        say(f"{file}: {decoded.format}, {len(found):,} requests")
+        _show(now, before, changes, full=full)
+
+
+def _row(one: Sending) -> dict[str, Any]:
+    rebilled = one.broke.rebilled if one.broke is not None else 0
+    return {
+        "request": one.index,
+        "entry": one.number,
+        "inferred": one.sent.inferred,
+        "time": one.sent.time,
+        "outcome": one.outcome,
+        "messages": one.view.end,
+        "tokens": one.tokens,
+        "shared_tokens": one.shared,
+        "rebilled_tokens": rebilled,
+        "new_tokens": one.tokens - one.shared - rebilled,
+        "break": None if one.broke is None else asdict(one.broke),
+    }
+
+
+def _object(now: Sending, changes: Sequence[Changed]) -> dict[str, Any]:
+    messages = [
+        {"entry": number, "change": CHANGES[change], **message_object(message)}
+        for change, number, message in changes
+    ]
+    return {
+        **_row(now),
+        "head": head_object(now.view.head),
+        "messages": [m for m in messages if m["change"] != "gone"],
+        "gone": [m for m in messages if m["change"] == "gone"],
+    }
+
+
+def _list(file: str, form: str, found: Sequence[Sending]) -> None:
+    say(f"{file}: {form}, {len(found):,} requests")
+    if not found:
+        return
+    say()
+    table: list[Sequence[str]] = []
+    for one in found:
+        row = _row(one)
+        numbers = ("tokens", "shared_tokens", "rebilled_tokens", "new_tokens")
+        why = "" if one.broke is None else f"{one.broke.at}: {_cut(one.broke.why, 40)}"
+        table.append(
+            (
+                str(one.index),
+                str(one.number),
+                f"{one.view.end:,}",
+                *(f"{row[name]:,}" for name in numbers),
+                one.outcome,
+                why,
+            )
+        )
+    aligned(
+        ("N", "entry", "messages", "tokens", "shared", "rebilled", "new", "outcome", "break"),
+        table,
+        left=("outcome", "break"),
+    )
+    say()
+    told(
+        "shared: tokens in common with the beginning of the request before; rebilled: that it had "
+        "too, behind a break; new: the rest. break: the first message that differs (-1 is the "
+        "head), and why."
+    )
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _show(now: Sending, before: Sending | None, changes: Sequence[Changed], *, full: bool) -> None:
+    view = now.view
+    say(
+        f"request {now.index}, entry {now.number}, {now.outcome}: {view.end:,} messages, "
+        f"{now.tokens:,} tokens"
+    )
+    if before is not None:
+        say(f"{now.shared:,} tokens are the beginning of request {before.index}")
+    if now.broke is not None:
+        broke = now.broke
+        say(f"break at {broke.at}: {broke.why}; {broke.rebilled:,} tokens re-billed")
+    say()
+    _show_head(view.head, None if before is None else before.view.head, full=full)
+    say()
+    for place, (change, number, message) in enumerate(changes):
+        index = "" if change == "-" else f"{place} "
+        about = f"{change} {index}{message.role}, entry {number}, {chars4(message):,} tokens"
+        if change in "=-" and not full:
+            say(f"{about}: {beginning(message)}")
+            continue
+        say(about)
+        for line in in_lines(message):
+            say(f"    {line}")
+    say()
+    told("= as in the request before, + new, ~ shown otherwise, - gone.")
+
+
+def _show_head(head: Head, before: Head | None, *, full: bool) -> None:
+    route = head.route
+    same = head == before
+    where = "/".join(filter(None, (route.provider, route.model))) or "no route"
+    say(f"{'=' if same else '+'} head, {chars4(head):,} tokens: {where}, {len(head.tools)} tools")
+    if same and not full:
+        return
+    for name, value in route.parameters:
+        say(f"    [parameter {name}] {value}")
+    for line in head.system.expandtabs(4).split("\n") if head.system else ():
+        say(f"    {line}")
+    for tool in head.tools:
+        say(f"    [tool {tool.name}] {_cut(tool.description, 80)}")
+        if full:
+            say(f"      {tool.schema}")
