@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections import OrderedDict
+from pathlib import Path
 
 import pytest
 from attrs import evolve
@@ -42,8 +44,11 @@ from ctxalgebra.cache_profiles import (
     cache_profile,
     level,
 )
+from ctxalgebra.cli import main
+from ctxalgebra.codecs import journal
 from ctxalgebra.model.view import HEAD
 from ctxalgebra.replay import (
+    BREAKPOINTS,
     CACHES,
     Anthropic,
     Boundaries,
@@ -779,6 +784,35 @@ def test_times_that_were_recorded_make_entries_expire():
     assert "Misses" not in cached_how(compare(record(Session(), user("a"))))
 
 
+def test_a_clock_that_goes_back_loses_nothing():
+    back = recorded((400_000, 399_000, 200_000, 699_999, None, 999_998))
+    run_ = replay(back, Plan("all", pipeline(), 10**6), cache=Anthropic())
+    assert dict(run_.misses) == {"previous_message_not_found": 1}
+    late = recorded((400_000, 0, 700_000))
+    assert ("expired", 1) in replay(late, Plan("all", pipeline(), 10**6), cache=Anthropic()).misses
+
+
+def test_the_command_says_how_the_cache_was_modelled(capsys, tmp_path):
+    file = tmp_path / "s.jsonl"
+    file.write_bytes(journal.encode(recorded((0, 1000, 400_000))))
+    for name in (*CACHES, "blocks:64"):
+        options = ["--cache", name, "--breakpoints", "planned", "--pipeline", "none"]
+        assert main(["replay", str(file), *options]) == 0
+        out, _ = capsys.readouterr()
+        assert (f"Cache {name}, breakpoints planned. All requests have a time." in out) == (
+            name != "ideal"
+        )
+        assert main(["replay", str(file), *options, "--json"]) == 0
+        (row,) = json.loads(capsys.readouterr()[0])["runs"]
+        assert row["cache"] == name
+        assert ("misses" in row) == (name != "ideal")
+        if name == "anthropic":
+            assert row["misses"] == {"previous_message_not_found": 1, "expired": 1}
+    for bad in (["--cache", "blocks:0"], ["--cache", ""], ["--breakpoints", "best"]):
+        assert main(["replay", str(file), *bad]) == 2
+        assert capsys.readouterr()[1].startswith("error: invalid-argument: Invalid value")
+
+
 def test_rows_tell_more_where_the_cache_is_modelled():
     session = recorded((0, 1000, 2000))
     (plain,) = rows(compare(session, pipelines=("none",)))
@@ -848,3 +882,23 @@ def test_a_replay_hashes_what_is_new():
         counts.append(Counting.hashes)
     assert counts[0] == 100
     assert counts[1] == 200
+
+
+# Real sessions
+
+
+SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "sessions" / "pi"
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared session files are absent")
+@pytest.mark.parametrize("file", sorted(SHARED.glob("*")), ids=lambda path: path.name)
+def test_on_real_sessions_plans_cost_no_more_than_the_default(file):
+    from ctxalgebra.codecs import load
+
+    session = load(file).session
+    default, planned = (
+        compare(session, cache="anthropic", breakpoints=where).runs for where in BREAKPOINTS
+    )
+    for usual, ours in zip(default, planned, strict=True):
+        assert ours.cost <= usual.cost
+        assert ours.input == usual.input

@@ -243,12 +243,10 @@ class _Window(NamedTuple):
     first: int
     request: Request
 
-    def tokens(self, measure: Measure, count: int) -> int:
-        """Measure the head and the first `count` messages; nothing at all for -1."""
-        if count < 0:
-            return 0
+    def tokens(self, measure: Measure) -> int:
+        """Measure the head and the messages."""
         total = self.view.slots.total
-        messages = total(measure, self.first + count) - total(measure, self.first)
+        messages = total(measure, self.view.end) - total(measure, self.first)
         return measure(self.request.head) + messages
 
     def common(self, earlier: _Window) -> int:
@@ -304,10 +302,11 @@ class _Validity:
         return self._broken or broken(self._judged, len(messages))
 
 
-def _time(session: Session) -> int | None:
-    """Give the time of the request that leaves, if it has one."""
+def _time(session: Session, clock: int | None) -> int | None:
+    """Give the time of the request that leaves, if it has one; a clock that goes back stands."""
     entry = None if session.leaf is None else session.leaf.entry
-    return entry.time if isinstance(entry, Sent) else None
+    time = entry.time if isinstance(entry, Sent) else None
+    return time if time is None or clock is None else max(time, clock)
 
 
 def replay(
@@ -343,6 +342,7 @@ def replay(
     cache = cache_named("ideal", measure) if cache is None else cache
     state = cache.start
     placed: Placed | None = None
+    clock: int | None = None
     misses: Counter[Miss] = Counter()
     validity = _Validity()
     before: _Window | None = None
@@ -355,15 +355,16 @@ def replay(
         if first:
             request = Request(request.head, request.messages[first:])
         window = _Window(view, first, request)
-        size = window.tokens(measure, len(request.messages))
+        size = window.tokens(measure)
         profile = cache.profile(request.head.route)
         placed = (
             plan_breakpoints(placed, request, profile, measure=measure)
             if planned
             else cache.place(request)
         )
-        # The response of the request before began before this one left, whatever the clock says.
-        time = _time(session)
+        # The response of the request before began before this one left, whatever clocks say.
+        time = _time(session, clock)
+        clock = clock if time is None else time
         state, outcome = cache.take(state, placed, time=time, began=time)
         extends = True
         if before is not None:
