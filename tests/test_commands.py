@@ -98,7 +98,7 @@ def test_the_list_adds_up_to_the_account(capsys, file):
     assert sum(row["new_tokens"] for row in rows) == total.fresh
     told = [row["break"] for row in rows if row["break"]]
     assert [b["why"] for b in told] == [b.why for b in total.breaks]
-    assert [row["messages"] for row in rows] == [
+    assert [row["message_count"] for row in rows] == [
         len(r.messages) for r in ctxalgebra.requests(session)
     ]
 

@@ -170,7 +170,7 @@ def _row(one: Sending) -> dict[str, Any]:
         "inferred": one.sent.inferred,
         "time": one.sent.time,
         "outcome": one.outcome,
-        "messages": one.view.end,
+        "message_count": one.view.end,
         "tokens": one.tokens,
         "shared_tokens": one.shared,
         "rebilled_tokens": rebilled,
