@@ -50,11 +50,12 @@ from ctxalgebra import (
     user,
     violations,
 )
-from ctxalgebra.codecs import detect
+from ctxalgebra.codecs import detect, openai_chat
 from ctxalgebra.codecs.anthropic import NAME, decode, encode, encode_request
 from ctxalgebra.codecs.anthropic_messages import (
     decode_messages,
     encode_messages,
+    join_elements,
     read_usage,
     unwritten,
 )
@@ -439,6 +440,27 @@ def test_a_session_from_elsewhere_becomes_a_body():
     assert (again.system, again.tools, again.route.model) == (head.system, head.tools, "m")
 
 
+def test_a_session_of_another_format_is_written_from_its_messages():
+    asked = [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    chat = [
+        ASK,
+        {"role": "assistant", "content": None, "tool_calls": asked},
+        {"role": "tool", "tool_call_id": "c1", "content": "42", "name": "f"},
+        {"role": "developer", "content": "later"},
+    ]
+    session = openai_chat.decode(json.dumps(chat).encode()).session
+    again = decode(encode(session)).session
+    assert [evolve(m, name="") for m in shown(again)] == [
+        evolve(m, name="") for m in shown(session)
+    ]
+    assert encode_messages(project(session).messages)[2]["content"] == [result("c1")]
+
+
+def test_pieces_may_hold_a_text():
+    joined = join_elements([{"role": "assistant", "content": "a", "n": 1}, {**DONE, "n": 2}, {}])
+    assert joined == {"role": "assistant", "content": [text("a"), text("done")], "n": 2}
+
+
 def test_a_list_has_no_place_for_a_head():
     session = read(TALK).session
     assert encode(record(session, Head(system="s"))) == json.dumps(TALK).encode()
@@ -614,8 +636,10 @@ def test_compressed_bodies_are_unpacked():
     packed = gzip.compress(json.dumps(answered(text("done"), input_tokens=5)).encode())
     session = read(cassette(([ASK], base64.b64encode(packed).decode()))).session
     assert said(session)[1] == ("assistant", "done")
-    for odd in ("H4sI", "H4sIAAAA", base64.b64encode(packed[:-30]).decode(), "H4sI\n!"):
-        assert said(read(cassette(([ASK], odd))).session)[:1] == [("user", "hi")]
+    torn = packed[:12] + bytes(byte ^ 255 for byte in packed[12:])
+    bodies = ["H4sI", "H4sIA", *(base64.b64encode(b).decode() for b in (packed[:-30], torn))]
+    for odd in bodies:
+        assert said(read(cassette(([ASK], odd))).session) == [("user", "hi")]
 
 
 def test_calls_of_other_apis_are_passed_over():

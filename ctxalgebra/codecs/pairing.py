@@ -8,9 +8,12 @@ that of its own messages, however many calls are open above.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
+
+from attrs import evolve
 
 from ctxalgebra.model.parts import Message, ToolCall, assistant, tool_result
 from ctxalgebra.protocol import Repaired, repair
@@ -55,6 +58,7 @@ _LISTED = {
 }
 """What the gate or the plan settles; results that are moved or made are listed when they are."""
 
+_NAMED = re.compile(r"(?=['\"])|$")
 _CHANGED = ("missing-id", "reused-id", "blank-text")
 
 Report = Callable[[int, str, str, str], None]
@@ -77,6 +81,8 @@ class _Pairing:
         self._report = report
         self._used: Counter[str] = Counter()
         self._opened: _Opened = {}
+        self._names = {call.id for m in messages if m is not None for call in m.calls}
+        self._numbers: dict[str, int] = {}
 
     def _front(self, found: Sequence[Message]) -> tuple[list[Message], list[ToolCall]]:
         """Give what stands for the path in front of a stretch, and the open calls in it."""
@@ -92,14 +98,51 @@ class _Pairing:
             front.append(assistant(*carried))
         return front, carried
 
-    def _list(self, repaired: Repaired, items: Sequence[int], front: int) -> None:
+    def _fresh(self, name: str) -> str:
+        """Name a call as nothing else in the tree is named: `name` ends with a number."""
+        base = name[: name.rindex("_")]
+        number = self._numbers.get(base, 1) + 1
+        while (fresh := f"{base}_{number}") in self._names:
+            number += 1
+        self._numbers[base] = number
+        self._names.add(fresh)
+        return fresh
+
+    def _rename(self, plan: Plan, own: Collection[str]) -> dict[str, str]:
+        """Rename calls anew whose new name a call of the path above has; map old to new."""
+        renamed: dict[str, str] = {}
+        for item, message in plan.shown.items():
+            ids = [call.id for call in message.calls if call.id not in own]
+            names = {name: self._fresh(name) for name in ids if self._used[name]}
+            self._names.update(ids)
+            if not names:
+                continue
+            parts = tuple(
+                evolve(part, id=names.get(part.id, part.id)) if isinstance(part, ToolCall) else part
+                for part in message.parts
+            )
+            plan.shown[item] = evolve(message, parts=parts)
+            renamed.update(names)
+        for old, new in renamed.items():
+            item, result = plan.answers.pop(old)
+            plan.answers[new] = item, evolve(result, call=new)
+            if item >= 0:
+                plan.shown[item] = plan.answers[new][1]
+        return renamed
+
+    def _list(
+        self, repaired: Repaired, items: Sequence[int], front: int, renamed: Mapping[str, str]
+    ) -> None:
+        quoted = {repr(old): repr(new) for old, new in renamed.items()}
         for made in repaired.repairs:
             if made.index >= front:
                 item = items[made.index - front]
                 if made.code in _LISTED:
                     self._report(item, made.code, _LISTED[made.code], made.call)
                 elif made.code in _CHANGED:
-                    self._report(item, made.code, made.action, made.call)
+                    # The name that was given stands quoted at the end of some actions.
+                    words, name = _NAMED.split(made.action, maxsplit=1)
+                    self._report(item, made.code, words + quoted.get(name, name), made.call)
 
     def enter(self, stretch: Sequence[int]) -> _Undo:
         """Plan a stretch, and stand behind it."""
@@ -117,10 +160,10 @@ class _Pairing:
                 plan.answers[message.call] = item, message
             if item >= 0:
                 plan.shown[item] = message
-        self._list(repaired, items, len(front))
+        said = {call.id for message in found for call in message.calls}
+        self._list(repaired, items, len(front), self._rename(plan, said))
         for index in stretch:
             self.plans[index] = plan
-        said = {call.id for message in found for call in message.calls}
         said.update(call.id for message in plan.shown.values() for call in message.calls)
         closed = {
             call.id: self._opened.pop(call.id) for call in carried if plan.answers[call.id][0] >= 0
