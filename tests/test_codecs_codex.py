@@ -392,6 +392,10 @@ def test_a_compaction_without_a_history_keeps_what_the_user_said():
     assert shown(decoded.session) == [user("Sum."), user("hi"), user("b")]
     twice = take(*lines, bare_one, said("assistant", "d"), line("compacted", message="Sum 2."))
     assert shown(twice.session) == [user("Sum 2."), user("hi"), user("b")]
+    # Of very many only the latest stay, as the host has it.
+    many = [said("user", f"{n}") for n in range(150)]
+    short = shown(take(meta(), *many, said("assistant", "a"), bare_one).session)
+    assert [m.parts[0].text for m in short] == ["Sum.", *map(str, range(50, 150))]
     # A history without a word of the user has the summary for a notice.
     silent = take(*lines, compacted("Sum.", said("developer", "Lead.")))
     assert shown(silent.session) == [user("Sum."), system("Lead.")]

@@ -16,7 +16,8 @@ reply. What each line becomes:
 its notice is the first user message of `replacement_history`, the others follow it |
 | anything else | a note |
 
-Without a `replacement_history` the user messages stay behind the notice, which is the summary.
+Without a `replacement_history` the latest user messages stay behind the notice, which is the
+summary.
 Leading developer messages join the system text. A reply is over where its usage is told, where
 something else is said, or where the turn ends; each closes a request that nobody saw leave.
 
@@ -89,6 +90,10 @@ _TRIES = 16
 """So many times a text that is no JSON is looked at as the begin of a longer one."""
 
 _LAST_SECOND = 10**11
+
+_KEPT, _LEAST = 80_000, 800
+"""So many characters of the user's messages stay behind a summary (the host says 20,000 tokens),
+each counted as so many at least."""
 
 
 def _object(value: Json) -> dict[str, Json]:
@@ -220,9 +225,15 @@ def _cut(notice: Message, *, keep: bool) -> Act:
             return notice
         if view.read < view.end:
             intake.report(intake.at, "unread", "the cut goes only as far as the model had read")
-        users = range(view.front and 1, view.read) if keep else ()
-        kept = tuple(numbers[slot] for slot in users if messages[slot].role == "user")
-        return Cut(numbers[view.read - 1], notice, "compaction", kept, breaks=True)
+        left = _KEPT if keep else 0
+        kept: list[int] = []
+        for slot in range(view.read - 1, bool(view.front) - 1, -1):
+            if messages[slot].role == "user":
+                left -= max(messages[slot].characters, _LEAST)
+                if left < 0:
+                    break
+                kept.append(numbers[slot])
+        return Cut(numbers[view.read - 1], notice, "compaction", tuple(kept[::-1]), breaks=True)
 
     return act
 
