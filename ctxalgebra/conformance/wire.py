@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable
 from math import isclose, isfinite
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeAlias, cast
 
 from ctxalgebra.codecs.lines import MAX_DEPTH
 from ctxalgebra.errors import DecodeError
@@ -165,6 +165,19 @@ def _show(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:60]}... ({len(text)} characters)"
 
 
+_Place: TypeAlias = "tuple[str, _Place | None]"
+
+
+def _at(place: _Place) -> str:
+    """Write a place; it is kept step by step, since most are never written."""
+    steps: list[str] = []
+    step: _Place | None = place
+    while step is not None:
+        steps.append(step[0])
+        step = step[1]
+    return "".join(reversed(steps))
+
+
 def difference(expected: Any, given: Any) -> str:
     """Say where two values first differ; empty when they are equal.
 
@@ -176,24 +189,24 @@ def difference(expected: Any, given: Any) -> str:
     >>> difference(0.1 + 0.2, 0.3)
     ''
     """
-    todo: list[tuple[str, Any, Any]] = [("$", expected, given)]
+    todo: list[tuple[_Place, Any, Any]] = [(("$", None), expected, given)]
     while todo:
         where, wanted, found = todo.pop()
         if isinstance(wanted, dict) and isinstance(found, dict):
             theirs, ours = cast("dict[str, Any]", wanted), cast("dict[str, Any]", found)
             for key in (*theirs, *ours):
                 if key not in theirs:
-                    return f"{where}: has {json.dumps(key)}, which is not expected"
+                    return f"{_at(where)}: has {json.dumps(key)}, which is not expected"
                 if key not in ours:
-                    return f"{where}: lacks {json.dumps(key)}"
-            todo.extend((f"{where}.{key}", theirs[key], ours[key]) for key in reversed(theirs))
+                    return f"{_at(where)}: lacks {json.dumps(key)}"
+            todo.extend(((f".{key}", where), theirs[key], ours[key]) for key in reversed(theirs))
         elif isinstance(wanted, list) and isinstance(found, list):
             first = cast("list[object]", wanted)
             second = cast("list[object]", found)
             if len(first) != len(second):
-                return f"{where}: expected {len(first)} items, got {len(second)}"
+                return f"{_at(where)}: expected {len(first)} items, got {len(second)}"
             pairs = enumerate(zip(first, second, strict=True))
-            todo.extend(reversed([(f"{where}[{at}]", a, b) for at, (a, b) in pairs]))
+            todo.extend(reversed([((f"[{at}]", where), a, b) for at, (a, b) in pairs]))
         elif not _equal(wanted, found):
-            return f"{where}: expected {_show(wanted)}, got {_show(found)}"
+            return f"{_at(where)}: expected {_show(wanted)}, got {_show(found)}"
     return ""
