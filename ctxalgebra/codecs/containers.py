@@ -126,22 +126,29 @@ def _frame(text: str, where: tuple[str | int, ...]) -> tuple[Body, list[str]]:
     }, [text[one:two] for one, two in elements]
 
 
-_Where = tuple[tuple[str | int, ...], Body]
+@frozen
+class _Where:
+    """A list of elements in a document: its place, itself, and the object that it stands in."""
+
+    place: tuple[str | int, ...]
+    held: list[Json]
+    beside: Body
 
 
 def _trace(value: Json, api: Api) -> _Where | None:
-    """Find the longest list of elements in the observations of a trace, and what is beside it."""
-    best, longest = None, 0
+    """Find the longest list of elements in the observations of a trace."""
+    best: _Where | None = None
     for index, observation in enumerate(value if isinstance(value, list) else ()):
         for side in ("output", "input"):
             held = observation.get(side) if isinstance(observation, dict) else None
-            where: tuple[str | int, ...] = ("observations", index, side)
+            place: tuple[str | int, ...] = ("observations", index, side)
             beside: Body = {}
             if isinstance(held, dict):
-                beside, where = held, (*where, api.key)
+                beside, place = held, (*place, api.key)
                 held = beside.get(api.key)
+            longest = len(best.held) if best else 0
             if isinstance(held, list) and len(held) > longest and all(map(api.speaks, held)):
-                best, longest = (where, beside), len(held)
+                best = _Where(place, held, beside)
     return best
 
 
@@ -161,23 +168,26 @@ def _text(text: str, beside: Body, api: Api) -> Found:
 
 
 def _document(text: str, value: Json, api: Api, file: str | None) -> Found:
-    found: _Where | None = ((), {})
-    if isinstance(value, dict):
+    found: _Where | None = None
+    if isinstance(value, list):
+        found = _Where((), value, {})
+    elif isinstance(value, dict):
         held = value.get(api.key)
         if isinstance(held, str):
             return _text(text, value, api)
-        found = (((api.key,), value)) if isinstance(held, list) else None
-        found = found or _trace(value.get("observations"), api)
-    elif not isinstance(value, list):
+        if isinstance(held, list):
+            found = _Where((api.key,), held, value)
+        else:
+            found = _trace(value.get("observations"), api)
+    else:
         raise DecodeError("wrong-type", "neither a list nor an object", file=file, line=1)
     if found is None:
         raise DecodeError("missing-field", f"no {api.key}", file=file, line=1, field=api.key)
-    where, beside = found
-    frame, texts = _frame(text, where)
-    if len(where) > 1:
+    frame, texts = _frame(text, found.place)
+    if len(found.place) > 1:
         frame["longest"] = Number(str(len(texts)))
-    elements = [(raw, parse(raw, limit=len(raw))) for raw in texts]
-    return Found(frame, [*elements], api.read_head(beside, ""))
+    elements = zip(texts, found.held, strict=True)
+    return Found(frame, [*elements], api.read_head(found.beside, ""))
 
 
 def _lines(lines: list[str], api: Api, file: str | None, limit: int) -> Found:
