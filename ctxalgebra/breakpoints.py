@@ -14,12 +14,12 @@ from attrs import evolve, field, frozen
 
 from ctxalgebra.cache_profiles import CacheProfile, level
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.model.checks import check_items, check_type
+from ctxalgebra.model.checks import check_callable, check_items, check_type
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Image, Message, Opaque, Text, Thinking, ToolCall
 from ctxalgebra.model.view import HEAD, Measure, hide_thinking
 from ctxalgebra.project import Request
-from ctxalgebra.tokens import chars4
+from ctxalgebra.tokens import chars4, check_positive
 
 __all__ = [
     "NOWHERE",
@@ -257,11 +257,16 @@ def default_breakpoints(request: Request, *, tail: int = 1) -> Placed:
     Args:
         tail: how many of the last user turns get one, results included; many harnesses mark two.
 
+    Raises:
+        InvalidArgument: `invalid-argument`, no positive `tail`; `wrong-type`.
+
     >>> from ctxalgebra import Head, Request, assistant, user
     >>> request = Request(Head(system="s"), (user("a"), assistant("b"), user("c")))
     >>> default_breakpoints(request).breakpoints, default_breakpoints(request, tail=2).breakpoints
     ((-1, 2), (-1, 0, 2))
     """
+    check_type(request, Request, "request")
+    check_positive(tail=tail)
     messages = request.messages
     places = {last_place(request, HEAD)}
     index = len(messages) - 1
@@ -285,10 +290,16 @@ def plan_breakpoints(
 ) -> Placed:
     """Place the breakpoints of a request so that what the previous one wrote is read (a query).
 
-    In the order of importance, as many as there may be: behind the last message; at the end of the
-    prefix that the two requests share; at the last entry in front of it, if the look-back
-    does not reach that; behind the head; when something was edited, as far from the end as the
-    edit was, since the next edit will often be at that distance; where the previous ones stand.
+    In the order of importance, as many as there may be:
+
+    * behind the last message;
+    * at the end of the prefix that the two requests share;
+    * at the last entry in front of it, if the look-back does not reach that;
+    * behind the head;
+    * as far from the end as the edit was, where that is near: the next one will often be there;
+    * behind the last user turn but one, if it is new;
+    * where the previous ones stand.
+
     None stands below the minimum, where it would be ignored. Where nothing changed, nothing moves.
 
     Costs what the two requests don't share, and the search for the minimum.
@@ -303,6 +314,9 @@ def plan_breakpoints(
 
     Provider rules C2, C3, C4, C10, and section 4 there.
 
+    Raises:
+        InvalidArgument: `invalid-argument`, a negative `long`; `wrong-type`.
+
     >>> from ctxalgebra import Head, Request, Route, user
     >>> from ctxalgebra.cache_profiles import cache_profile
     >>> profile = cache_profile(Route("anthropic", "claude-opus-5-5"))
@@ -311,13 +325,16 @@ def plan_breakpoints(
     >>> plan_breakpoints(first, Request(Head(), (a, b, user("c"))), profile).breakpoints
     (1, 2)
     """
+    if previous is not None:
+        check_type(previous, Placed, "previous")
+    check_type(now, Request, "now")
+    check_type(profile, CacheProfile, "profile")
+    check_callable(measure, "measure")
     seen = rendered(now, profile)
-    end = len(now.messages) - 1
+    end = last_place(now, len(now.messages) - 1)
     floor = _first_place(seen, profile.minimum, measure)
-    wanted = [last_place(now, end)]
-    if previous is None:
-        wanted.append(last_place(now, HEAD))
-    else:
+    wanted, known, shared, edited = [end], list[int](), NOWHERE, 0
+    if previous is not None:
         common = common_place(seen, rendered(previous.request, profile))
         shared = last_place(now, common)
         known = [place for place in reversed(previous.breakpoints) if floor <= place <= common]
@@ -325,7 +342,11 @@ def plan_breakpoints(
         if known and known[0] not in looks_back(seen, shared, profile.lookback):
             wanted.append(known[0])
         edited = len(previous.request.messages) - 1 - common
-        forecast = last_place(now, max(end - edited, NOWHERE))
-        wanted += last_place(now, HEAD), forecast, *known
+    wanted.append(last_place(now, HEAD))
+    forecast = last_place(now, max(len(now.messages) - 1 - edited, NOWHERE))
+    if forecast in looks_back(seen, end, profile.lookback):
+        wanted.append(forecast)
+    turns = reversed(default_breakpoints(now, tail=2).breakpoints)
+    wanted += [*(place for place in turns if place > shared), *known]
     places = [place for place in dict.fromkeys(wanted) if place >= floor]
     return Placed(now, tuple(sorted(places[: profile.breakpoints])), long)
