@@ -191,7 +191,8 @@ def test_a_list_of_messages(indent):
     decoded = read([ASK, CALLS, RESULT, DONE], indent=indent)
     assert texts(decoded.session) == ["hi", "", "42", "done"]
     kinds = [type(node.entry).__name__ for node in path(decoded.session)]
-    assert kinds == [*"Note Head Message Sent Reply Message Sent Reply Note".split()]
+    replied = ["Message", "Sent", "Reply"]
+    assert kinds == ["Note", "Head", *replied, *replied, "Note"]
     assert decoded.session.head == Head(Route(binding="none"))
     written = json.loads(encode(record(decoded.session, user("more"))))
     assert written == [ASK, CALLS, RESULT, DONE, {"role": "user", "content": "more"}]
@@ -740,6 +741,38 @@ def test_bodies_may_be_text_and_other_calls_are_passed_over():
     assert texts(decoded.session) == ["hi", "done", "hi", "done"]
     uri = cassette(([ASK], {"content": "no role"}), uri="https://x/v1/chat/completions")
     assert texts(read(written(uri)).session) == ["hi"]
+
+
+def test_an_answer_in_events_is_put_together():
+    def asked(index, arguments, **fields):
+        return {"index": index, "function": {"arguments": arguments, **fields}}
+
+    deltas = [
+        {"role": "assistant", "content": None, "refusal": None},
+        {"reasoning_content": "h"},
+        {"reasoning_content": "m", "content": "Look"},
+        {"content": "."},
+        {"tool_calls": [{"id": "c1", **asked(0, "", name="read")}]},
+        {"tool_calls": [asked(0, '{"a"'), {"id": "c2", **asked(1, "{}", name="ls")}, 5]},
+        {"tool_calls": [asked(0, ": 1.50}")]},
+        {"tool_calls": 5, "odd": 1},
+        5,
+    ]
+    chunks = [{"choices": [{"delta": delta}]} for delta in deltas]
+    chunks += [{"choices": []}, {"choices": [5]}, {"usage": {"prompt_tokens": 9}}]
+    stream = "".join(f"data: {json.dumps(chunk)}\r\n\r\n" for chunk in chunks) + "data: [DONE]\n\n"
+    value = cassette(([ASK], None))
+    value["interactions"][0]["response"] = {"body": {"string": stream}}
+    decoded = read(written(value))
+    assert shown(decoded.session)[1].parts == (
+        Thinking("hm"),
+        Text("Look."),
+        ToolCall("c1", "read", '{"a": 1.50}'),
+        ToolCall("c2", "ls"),
+    )
+    assert account(decoded.session).usage == Usage(9)
+    value["interactions"][0]["response"] = {"body": {"string": "data: {}\n\ndata: 5\n"}}
+    assert texts(read(written(value)).session) == ["hi"]
 
 
 @pytest.mark.parametrize(

@@ -134,12 +134,68 @@ def _speaks(value: Json) -> bool:
     return isinstance(value, dict) and (bool(string(value.get("role"))) or "_type" in value)
 
 
-def _read_answer(call: Interaction) -> tuple[list[Json], Usage | None]:
-    choices = call.answer.get("choices")
+def _first_choice(value: Body) -> Body:
+    choices = value.get("choices")
     first = choices[0] if isinstance(choices, list) and choices else None
-    answer = first.get("message") if isinstance(first, dict) else None
-    known = isinstance(answer, dict) and bool(string(answer.get("role")))
-    return [answer] if known else [], read_usage(call.answer.get("usage"))
+    return first if isinstance(first, dict) else {}
+
+
+class _Stream:
+    """An answer that comes in events, put together."""
+
+    def __init__(self) -> None:
+        self._fields: Body = {}
+        self._texts: dict[str, list[str]] = {}
+        self._calls: dict[str, tuple[Body, list[str]]] = {}
+
+    def _call(self, delta: Body) -> None:
+        function = delta.get("function")
+        inner = function if isinstance(function, dict) else {}
+        fields, arguments = self._calls.setdefault(compact(delta.get("index")), ({}, []))
+        arguments.append(string(inner.get("arguments")))
+        for key, value in {"id": delta.get("id"), "name": inner.get("name")}.items():
+            if value:
+                fields[key] = value
+
+    def take(self, event: Body) -> None:
+        """Take the next event."""
+        delta = _first_choice(event).get("delta")
+        for key, value in (delta if isinstance(delta, dict) else {}).items():
+            if key == "tool_calls":
+                for call in value if isinstance(value, list) else ():
+                    if isinstance(call, dict):
+                        self._call(call)
+            elif key != "role" and isinstance(value, str):
+                self._texts.setdefault(key, []).append(value)
+            elif value is not None:
+                self._fields[key] = value
+
+    def finish(self) -> Body:
+        """Give the message; without a role if none began."""
+        texts: Body = {key: "".join(pieces) for key, pieces in self._texts.items()}
+        calls: list[Json] = [
+            {
+                "id": fields.get("id"),
+                "type": "function",
+                "function": {"name": fields.get("name"), "arguments": "".join(pieces)},
+            }
+            for fields, pieces in self._calls.values()
+        ]
+        message: Body = {**self._fields, "content": None, **texts}
+        return {**message, "tool_calls": calls} if calls else message
+
+
+def _read_answer(call: Interaction) -> tuple[list[Json], Usage | None]:
+    message = _first_choice(call.answer).get("message")
+    usage = call.answer.get("usage")
+    if call.events:
+        stream = _Stream()
+        for event in call.events:
+            stream.take(event)
+            usage = event.get("usage") or usage
+        message = stream.finish()
+    known = isinstance(message, dict) and bool(string(message.get("role")))
+    return [message] if known else [], read_usage(usage)
 
 
 API = Api(
