@@ -278,6 +278,7 @@ def test_malformed_lines():
         item(type="message", role="judge"),
         item(content="a"),
         item(type="function_call_output"),
+        item(type=["message"]),
     ]
     decoded = take(meta(), *bad, *items, said("user", "hi"), end="")
     assert [(r.line, r.code) for r in decoded.repairs] == [
@@ -290,6 +291,7 @@ def test_malformed_lines():
         (8, "wrong-role"),
         (9, "missing-field"),
         (10, "missing-field"),
+        (11, "missing-field"),
     ]
     assert shown(decoded.session) == [user("hi")]
     more = encode(record(decoded.session, assistant("yes")))
@@ -413,6 +415,7 @@ def test_a_compaction_whose_summary_is_not_told():
         (compacted(""), "bad-notice"),
         (compacted(" ", said("assistant", "a")), "bad-notice"),
         (compacted("Sum.", {"type": 3}), "missing-field"),
+        (compacted("Sum.", {"type": []}), "missing-field"),
         (line("compacted", message="Sum.", replacement_history=[7]), "wrong-type"),
     ):
         decoded = take(*TALK, broken)

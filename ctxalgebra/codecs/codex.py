@@ -245,7 +245,7 @@ def _history(value: Json) -> list[Message]:
     for item in elements(value):
         if not isinstance(item, dict):
             raise DecodeError("wrong-type", "an item is no object", field="replacement_history")
-        if item.get("type") in _NO_ITEMS:
+        if string(item.get("type")) in _NO_ITEMS:
             continue
         message = read_item(item, origin=compact(item))
         if run and message.role != "assistant":
@@ -352,7 +352,7 @@ class _Reader:
             self._note()
 
     def _item(self, payload: dict[str, Json], time: int | None) -> None:
-        if payload.get("type") in _NO_ITEMS:
+        if string(payload.get("type")) in _NO_ITEMS:
             self._note()
             return
         message = read_item(payload, origin=compact(payload))
