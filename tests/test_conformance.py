@@ -19,6 +19,8 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import ctxalgebra
 from ctxalgebra import DecodeError, InvalidArgument
@@ -91,7 +93,7 @@ def test_each_operation_has_a_vector_with_an_output():
 def test_the_library_passes_its_vectors():
     outcomes = list(run(load([VECTORS]), door.result))
     assert [o for o in outcomes if o.state != "passed"] == []
-    assert len(outcomes) == 132
+    assert len(outcomes) == 136
 
 
 def test_answers_depend_on_nothing_that_was_asked_before():
@@ -417,6 +419,52 @@ def test_shorthands_of_a_request_are_expanded():
         read(write(two), limit=100, shorthand=True)
     assert caught.value.code == "line-too-long"
     assert read(write(two)) == two
+
+
+FRAGMENTS = st.sampled_from(
+    [
+        b'{"kind":"run","seq":1,"operation":"', b'"input":', b'{"journal":[', b'{"messages":[',
+        b'"kernel.project",', b"NaN", b'"\\ud800"', b"{", b"}", b"[", b"]", b",", b":", b'"', b"\\",
+        b'{"$repeat":["x",9]}', b'{"kind":"message","role":"user","parts":[]}', b"1e999", b"-0.0",
+    ]
+)  # fmt: skip
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=4)
+    | st.dictionaries(st.sampled_from(["messages", "kind", "role", "parts", "call"]), inner),
+    max_leaves=12,
+)  # fmt: skip
+
+
+def check_answer(given):
+    assert given is None or given["kind"] in ("result", "ready")
+    if given is not None:
+        assert given["kind"] == "ready" or len(given.keys() & {"output", "error", "skipped"}) == 1
+        assert given.get("error", {}).get("code") != "internal-error"
+        line = write(given)
+        assert line.isascii()
+        assert line.count(b"\n") == 1
+
+
+@given(st.binary() | st.lists(FRAGMENTS, max_size=12).map(b"".join))
+def test_any_bytes_get_one_answer(line):
+    check_answer(answer(line))
+
+
+@given(st.sampled_from(sorted(OPERATIONS)), st.dictionaries(st.text(), JSON, max_size=3), st.data())
+def test_any_input_gets_one_answer(operation, more, data):
+    members = inspect.signature(OPERATIONS[operation]).parameters
+    names = [re.sub(r"_(\w)", lambda found: found[1].upper(), name) for name in members]
+    value = {**{name: data.draw(JSON, name) for name in names}, **more}
+    check_answer(answer(request(operation, value)))
+
+
+@given(JSON, JSON)
+def test_equality_is_reflexive_and_symmetric_and_survives_the_wire(a, b):
+    assert difference(a, a) == ""
+    assert bool(difference(a, b)) == bool(difference(b, a))
+    assert difference(a, read(write(a))) == ""
 
 
 # Values and their equality
@@ -864,8 +912,8 @@ def test_the_object_counts_and_lists_what_did_not_pass():
 def test_run_prints_a_table_and_says_how_it_went(capsys):
     assert main(["conformance", "run", str(VECTORS)]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("ctxalgebra: 132 vectors\n")
-    assert re.search(r"^kernel +115 +0 +0 +0 +0$", out, re.MULTILINE)
+    assert out.startswith("ctxalgebra: 136 vectors\n")
+    assert re.search(r"^kernel +119 +0 +0 +0 +0$", out, re.MULTILINE)
     assert (
         main(
             ["conformance", "run", str(VECTORS), "--only", "paging.", "--only", "memory.", "--json"]
@@ -923,7 +971,7 @@ def test_reasons_that_are_none(tmp_path, capsys, text, code):
 def test_junit_goes_to_a_file(tmp_path, capsys):
     target = tmp_path / "report.xml"
     assert main(["conformance", "run", str(VECTORS), "--junit", str(target)]) == 0
-    assert sum(1 for _ in ET.parse(target).iter("testcase")) == 132
+    assert sum(1 for _ in ET.parse(target).iter("testcase")) == 136
     assert main(["conformance", "run", str(VECTORS), "--junit", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith("error: unwritable: ")
 
@@ -977,7 +1025,7 @@ def test_the_library_passes_its_vectors_through_its_own_door(monkeypatch):
     asks = Driven(argv, timeout=30)
     outcomes = list(run(load([VECTORS]), asks))
     asks.close()
-    assert count(outcomes) == {**dict.fromkeys(STATES, 0), "passed": 132}
+    assert count(outcomes) == {**dict.fromkeys(STATES, 0), "passed": 136}
     assert asks.name == f"ctxalgebra {ctxalgebra.__version__}"
     assert asks._port._process.returncode == 0
 

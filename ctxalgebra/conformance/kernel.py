@@ -14,6 +14,9 @@ from attrs import asdict
 
 from ctxalgebra.account import account as account_of
 from ctxalgebra.account import breaks as breaks_of
+from ctxalgebra.breakpoints import Placed
+from ctxalgebra.breakpoints import plan_breakpoints as plan
+from ctxalgebra.cache_profiles import cache_profile
 from ctxalgebra.conformance.operations import collect
 from ctxalgebra.conformance.values import InvalidInput, messages_out, recorded, request_out
 from ctxalgebra.conformance.wire import LIMIT
@@ -166,6 +169,16 @@ def pending(*, journal: Session) -> Any:
     return [[asked.number, asked.ask.key] for asked in pending_of(journal)]
 
 
+def plan_breakpoints(*, journal: Session, long: int = 0) -> Any:
+    """Plan the breakpoints of each request that was made along the path, one after the other."""
+    placed: Placed | None = None
+    planned: list[list[int]] = []
+    for request in requests_of(journal):
+        placed = plan(placed, request, cache_profile(request.head.route), long=long)
+        planned.append(list(placed.breakpoints))
+    return planned
+
+
 def limits(
     *, budget: int, target: int | None = None, reserve: int = 0, window: int | None = None
 ) -> Any:
@@ -239,6 +252,7 @@ OPERATIONS = collect(
     labels,
     open_calls,
     pending,
+    plan_breakpoints,
     limits,
     pays,
     measure,

@@ -27,6 +27,7 @@ _DIGITS = 4300
 
 _EXACT = 2**53
 _STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_BRACKET = re.compile(r"[\[\]{}]")
 _TOLERANCE = 1e-9
 
 
@@ -87,8 +88,8 @@ def _expander(limit: int) -> Callable[[dict[str, Any]], Any]:
 
 def _deep(text: str) -> bool:
     depth = 0
-    for bracket in re.findall(r"[\[\]{}]", _STRING.sub("", text)):
-        depth += 1 if bracket in "[{" else -1
+    for found in _BRACKET.finditer(_STRING.sub("", text)):
+        depth += 1 if found[0] in "[{" else -1
         if depth > MAX_DEPTH:
             return True
     return False
