@@ -238,7 +238,7 @@ def _same(element: Json) -> Json:
 
 
 def _speaks(value: Json) -> bool:
-    return bool(string(_object(value).get("role"))) and "content" in _object(value)
+    return bool(string(_object(value).get("role")))
 
 
 API = Api(
