@@ -73,7 +73,17 @@ from ctxalgebra.model.entries import Cut, Entry, Note, Outcome
 from ctxalgebra.model.head import Head, Route
 from ctxalgebra.model.parts import Message
 
-__all__ = ["KINDS", "LEAF", "NAME", "OURS", "SYNTHETIC", "decode", "entry_name", "is_transcript"]
+__all__ = [
+    "KINDS",
+    "LEAF",
+    "NAME",
+    "OURS",
+    "SYNTHETIC",
+    "calls_in",
+    "decode",
+    "entry_name",
+    "is_transcript",
+]
 
 NAME = "claude-code"
 _PROVIDER = "anthropic"
@@ -159,8 +169,8 @@ def _object(value: Json) -> dict[str, Json]:
     return value if isinstance(value, dict) else {}
 
 
-def _calls(element: dict[str, Json]) -> dict[str, str]:
-    """Find the ids of the calls in a piece, and the names of their tools."""
+def calls_in(element: dict[str, Json]) -> dict[str, str]:
+    """Find the ids of the calls in a message, and the names of their tools."""
     content = element.get("content")
     blocks = [_object(block) for block in content] if isinstance(content, list) else []
     calls = (block for block in blocks if block.get("type") == "tool_use")
@@ -178,7 +188,7 @@ def _read_spoken(value: dict[str, Json], line: Line, names: dict[str, str]) -> _
     if kind == "assistant":
         failed = value.get("isApiErrorMessage") is True
         response = string(message.get("id"))
-        called = _calls(element)
+        called = calls_in(element)
         names.update(called)
         line = evolve(line, role=kind, response=response, calls=(*called,))
         outcome: Outcome = "failed" if failed else "completed"

@@ -21,13 +21,13 @@ from __future__ import annotations
 from attrs import evolve
 
 from ctxalgebra.codecs.anthropic_messages import write_element
-from ctxalgebra.codecs.claude_code import LEAF, NAME, OURS, SYNTHETIC
+from ctxalgebra.codecs.claude_code import LEAF, NAME, OURS, SYNTHETIC, calls_in
 from ctxalgebra.codecs.intake import ASIDE, PART, REPAIR, RESULTS, UNTERMINATED, taken
 from ctxalgebra.codecs.lines import Json, Number, clock, compact, integer, iso, parse, string
 from ctxalgebra.errors import DecodeError
 from ctxalgebra.model.entries import Cut, Entry, Note, Reply, Sent
 from ctxalgebra.model.head import Usage
-from ctxalgebra.model.parts import Message
+from ctxalgebra.model.parts import Message, ToolCall
 from ctxalgebra.model.session import Node, Session, log
 from ctxalgebra.model.view import EMPTY_VIEW, View, step
 
@@ -68,6 +68,14 @@ def _usage(usage: Usage | None) -> dict[str, Json]:
     return {name: Number(str(min(count, _MOST))) for name, count in counts.items()}
 
 
+def _fresh(name: str, used: set[str]) -> str:
+    """Give a name that is not in use yet, and note it."""
+    while name in used:
+        name += "0"
+    used.add(name)
+    return name
+
+
 class _Writer:
     """The lines so far, and what holds behind each entry.
 
@@ -76,7 +84,7 @@ class _Writer:
     Attributes:
         at: by entry number, the line that a line under the entry stands under.
         names: of entries, as a cut names them.
-        ids: what the file calls the calls that a repair has renamed.
+        ids: by entry number, what the file calls the calls of the exchange there.
         near: by line, its id, or that of the nearest line in front that has one.
         last: the last line that says something, which is the leaf for those who read the file.
     """
@@ -88,7 +96,7 @@ class _Writer:
         self.views: dict[int, View] = {-1: EMPTY_VIEW}
         self.at: dict[int, int] = {-1: 0}
         self.names: dict[int, str] = {}
-        self.ids: dict[str, str] = {}
+        self.ids: dict[int, dict[str, str]] = {-1: {}}
         notes = [n.entry for n in self.nodes[: self.end + 1] if isinstance(n.entry, Note)]
         self.out = [note.data for note in notes if note.name == NAME + ASIDE]
         self.unterminated = any(note.name == NAME + UNTERMINATED for note in notes)
@@ -98,6 +106,7 @@ class _Writer:
         self.fields = dict(_FIELDS)
         self.time = 0
         self.used: set[str] = set()
+        self.called: set[str] = set()
         sides: set[bool] = set()
         for raw in self.out:
             line = _object(raw)
@@ -109,17 +118,14 @@ class _Writer:
 
     def _learn(self, line: dict[str, Json]) -> None:
         uuid = string(line.get("uuid"))
-        self.used.update((uuid, string(_object_of(line.get("message")).get("id"))))
+        message = _object_of(line.get("message"))
+        self.used.update((uuid, string(message.get("id"))))
+        self.called.update(calls_in(message))
         self.near.append(uuid or self.near[-1])
         time = clock(string(line.get("timestamp")))
         self.time = self.time if time is None else time + 1
 
     # Lines
-
-    def _fresh(self, name: str) -> str:
-        while name in self.used:
-            name += "0"
-        return name
 
     def _emit(
         self,
@@ -132,7 +138,7 @@ class _Writer:
     ) -> None:
         """Write a line under that of an entry, and stand behind it."""
         above, line = self.at[number], len(self.out) + 1
-        uuid = self._fresh(_UUID.format(line))
+        uuid = _fresh(_UUID.format(line), self.used)
         self.time = self.time if time is None else max(time, self.time)
         stamp = iso(self.time)
         value: dict[str, Json] = {
@@ -145,22 +151,31 @@ class _Writer:
             OURS: {"parent": Number(str(above)), **(ours or {})},
         }
         self.out.append(compact(value))
-        self.used.add(uuid)
         self.near.append(uuid)
         self.time += 1
         self.at[number] = self.last = line
         self.names[number] = uuid
 
-    def _element(self, message: Message) -> dict[str, Json]:
-        call = self.ids.get(message.call, message.call)
+    def _element(self, number: int, message: Message) -> dict[str, Json]:
+        """Write the message of a line; each call gets an id that no other in the file has."""
+        if message.calls:
+            self.ids[number] = {call.id: _fresh(call.id, self.called) for call in message.calls}
+        ids = self.ids[number]
+        parts = tuple(
+            evolve(part, id=ids[part.id]) if isinstance(part, ToolCall) else part
+            for part in message.parts
+        )
         known = _object(message.origin) if message.origin else {}
         # What other formats wrote is no element.
         origin = message.origin if "role" in known and "content" in known else ""
-        return _object(write_element([evolve(message, call=call, id="", origin=origin)]))
+        call = ids.get(message.call, message.call)
+        return _object(
+            write_element([evolve(message, parts=parts, call=call, id="", origin=origin)])
+        )
 
     def _message(self, number: int, message: Message) -> None:
         """Write what the user or a tool says."""
-        element = self._element(message)
+        element = self._element(number, message)
         if message.role == "system":
             fields: dict[str, Json] = {"isMeta": True, "message": {**element, "role": "user"}}
             self._emit(number, "user", fields, ours={"system": True})
@@ -175,12 +190,12 @@ class _Writer:
             return
         message = reply.message or Message("assistant", ())
         completed = reply.outcome == "completed"
-        content = self._element(message)["content"]
+        content = self._element(number, message)["content"]
         if isinstance(content, str):
             blocks: list[Json] = [{"type": "text", "text": content}]
             content = blocks
         element: dict[str, Json] = {
-            "id": self._fresh(f"msg_{len(self.out) + 1:024d}"),
+            "id": _fresh(f"msg_{len(self.out) + 1:024d}", self.used),
             "type": "message",
             "role": "assistant",
             "model": self.views[number].head.route.model if completed else SYNTHETIC,
@@ -208,7 +223,7 @@ class _Writer:
         self._emit(number, "system", boundary)
         line = _object(self.out[-1])
         self.out[-1] = compact({**line, "parentUuid": None})
-        element: dict[str, Json] = {"message": self._element(cut.notice)}
+        element: dict[str, Json] = {"message": self._element(number, cut.notice)}
         summary: dict[str, Json] = {"isCompactSummary": True, "isVisibleInTranscriptOnly": True}
         self._emit(number, "user", {**summary, **element}, ours=ours)
 
@@ -223,6 +238,7 @@ class _Writer:
             node = node.parent
         for at, message in reversed(found):
             self.at[at] = self.at[number]
+            self.ids[at] = self.ids[number]
             self._message(at, message)
             self.at[number] = self.at[at]
 
@@ -233,7 +249,8 @@ class _Writer:
         elif isinstance(note, Note) and note.name in (REPAIR, PART):
             mark = _object(note.data)
             of, calls = mark.get("of"), _object_of(mark.get("calls"))
-            self.ids.update((ours, string(theirs)) for ours, theirs in calls.items())
+            if calls:
+                self.ids[number] = {ours: string(theirs) for ours, theirs in calls.items()}
             lines = of if isinstance(of, list) else []
             if lines and string(mark.get("code")) not in RESULTS:
                 self.at[number] = integer(lines[-1]) or 0
@@ -246,6 +263,7 @@ class _Writer:
         before = self.views[above]
         self.views[number] = step(before, number, entry)
         self.at[number] = self.at[above]
+        self.ids[number] = self.ids[above]
         if number <= self.end:
             self._known(number, entry, None if parent is None else parent.entry)
         elif isinstance(entry, Reply):
@@ -263,10 +281,10 @@ class _Writer:
             if self.views[node.number].flight >= 0 and node.number not in inner:
                 self._queued(node.number, node)
         number = -1 if leaf is None else leaf.number
-        if self.at[number] != self.last:
+        if self.at[number] != self.last or not self.out:
             self._emit(number, "system", {"subtype": OURS}, ours={"leaf": True})
         end = "" if self.unterminated and len(self.out) == self.read else "\n"
-        return ("\n".join(self.out) + (end if self.out else "")).encode()
+        return ("\n".join(self.out) + end).encode()
 
 
 def _sent_at(node: Node | None) -> int | None:
