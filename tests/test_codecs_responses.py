@@ -766,8 +766,14 @@ FUNCTION = {"type": "function", "name": "ls", "description": "List.", "parameter
 def test_the_head_of_a_body():
     session = take(body(ASK, instructions="Be brief.", tools=[FUNCTION])).session
     tool = Tool("ls", "List.", '{"a":1.5}')
-    assert session.head == Head(Route("", "gpt-5.4", (), "none"), "Be brief.", (tool,))
+    assert session.head == Head(Route("openai", "gpt-5.4", (), "none"), "Be brief.", (tool,))
     assert encode_request(project(session)) == body(ASK, instructions="Be brief.", tools=[FUNCTION])
+
+
+def test_others_offer_the_api_too():
+    for host, provider in (("api.openai.com/v1", "openai"), ("api.deepseek.com", "")):
+        session = take(cassette((body(ASK), {}), address=f"https://{host}/responses")).session
+        assert session.head.route.provider == provider
 
 
 def test_what_keys_the_cache_is_a_parameter_of_the_route():

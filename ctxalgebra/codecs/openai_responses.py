@@ -7,10 +7,10 @@ requests and responses, which is read as a cassette is. Items become messages as
 which closes a request that nobody saw leave. In a recorded request a reply is over where the
 request ended.
 
-`model`, `instructions` and function tools make the head; leading system and developer messages
-join the system text. What else keys the cache (`reasoning`, `tool_choice`, hosted tools and other
-fields of tools) are parameters of the route. Requests are written with all of that
-(`encode_request`).
+`model`, `instructions` and function tools make the head; the provider is OpenAI unless a recorded
+call went elsewhere. Leading system and developer messages join the system text. What else keys
+the cache (`reasoning`, `tool_choice`, hosted tools and other fields of tools) are parameters of
+the route. Requests are written with all of that (`encode_request`).
 
 With `previous_response_id` the history stands on the server, and outputs need no call in the input
 (rule V-R4). Such an output is an opaque part of a user message: shown, kept and written back, and
@@ -70,6 +70,7 @@ __all__ = [
 ]
 
 NAME = "openai-responses"
+PROVIDER = "openai"
 
 _PARAMETERS = (
     "previous_response_id",
@@ -130,14 +131,17 @@ def _write_tools(tools: Iterable[Tool], known: Json) -> list[Json]:
     return [*written, *map(_write_tool, left.values())]
 
 
-def _read_head(value: Body, _address: str) -> Head:
+def _read_head(value: Body, address: str) -> Head:
     model, tools = string(value.get("model")), _read_tools(value.get("tools"))
     parameters = {key: value[key] for key in _PARAMETERS if value.get(key) is not None}
     if value.get("tools") == [_write_tool(tool) for tool in tools]:
         # The head's tools say all.
         del parameters["tools"]
     pairs = tuple((key, compact(item)) for key, item in parameters.items())
-    return Head(Route("", model, pairs, bound(model)), string(value.get("instructions")), tools)
+    # Others offer this API, too, and a body does not tell.
+    provider = "" if address and PROVIDER not in address else PROVIDER
+    route = Route(provider, model, pairs, bound(model))
+    return Head(route, string(value.get("instructions")), tools)
 
 
 def _write_head(head: Head, known: Body) -> Body:
