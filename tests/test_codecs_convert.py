@@ -170,7 +170,7 @@ def codes(conversion):
 
 @pytest.mark.parametrize("to", NAMES)
 @pytest.mark.parametrize("source", NAMES)
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(session=sessions(max_turns=5))
 def test_what_both_formats_hold_is_kept(source, to, session):
     _, session = convert_checked(session, source)
@@ -178,7 +178,7 @@ def test_what_both_formats_hold_is_kept(source, to, session):
 
 
 @pytest.mark.parametrize("to", NAMES)
-@settings(max_examples=40)
+@settings(max_examples=30)
 @given(session=journals(max_chunks=6))
 def test_hostile_journals_are_converted(to, session):
     conversion, _ = convert_checked(session, to)

@@ -152,6 +152,7 @@ def convert(session: Session, to: str) -> Conversion:
     if to not in _NOTED:
         found += notes(session)
     data = codec.encode(written)
-    back = codec.decode(data, limit=max(LIMIT, len(data))).session
+    # A format may have nothing to say of a session without messages.
+    back = codec.decode(data, limit=max(LIMIT, len(data))).session if data else Session()
     found += losses(written, back)
     return Conversion(data, tuple(sorted(found, key=lambda one: one.place)))

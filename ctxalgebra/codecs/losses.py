@@ -219,6 +219,11 @@ def _boundaries(nodes: Iterable[Node]) -> Iterator[_Item]:
             before = message.role
 
 
+def _said(session: Session) -> list[_Item]:
+    nodes = path(session)
+    return [*_items(nodes), *_boundaries(nodes)]
+
+
 class _Stock:
     """What the result says, to be taken out of it once each, by any of its keys."""
 
@@ -350,12 +355,15 @@ def losses(session: Session, back: Session) -> list[Loss]:
     Not listed: what the bindings of routes are, the names of tools on results, reasons of
     decisions, white space, and the notes of either.
     """
-    stock = _Stock([*_items(log(back)), *_boundaries(path(back))])
-    items = [*_items(path(session)), *_boundaries(path(session))]
+    items = _said(session)
     said, held = _leading(session)
     if said == _leading(back)[0]:
         items = [item for item in items if not _is_system(item, held)]
-    found = stock.missing(items)
+    theirs = _said(back)
+    found = _Stock(theirs).missing(items)
+    others = [node for nodes in _branches(back).values() for node in nodes]
+    holds = (item for item in theirs if item[2][0][0] in _HELD)
+    stock = _Stock([*holds, *_items(others)])
     for root, nodes in _branches(session).items():
         missing = stock.missing(_items(nodes))
         gone = any(item.code in _SPOKEN for item in missing)
