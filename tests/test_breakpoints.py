@@ -545,7 +545,7 @@ def test_c11_older_models_lose_earlier_thinking_when_a_user_speaks():
 
 def test_nothing_is_planned_below_the_minimum():
     request = Request(Head(system="s" * 400), (user("a" * 400), user("b" * 1300)))
-    for minimum, places in ((1, (HEAD, 1)), (101, (1,)), (525, (1,)), (526, ())):
+    for minimum, places in ((1, (HEAD, 1)), (100, (HEAD, 1)), (101, (1,)), (525, (1,)), (526, ())):
         profile = CacheProfile("test", minimum)
         assert plan_breakpoints(None, request, profile).breakpoints == places
     tools = Request(Head(system="s", tools=(Tool("t" * 400),)), (user("a"),))
@@ -553,6 +553,10 @@ def test_nothing_is_planned_below_the_minimum():
     other = Request(evolve(tools.head, system="other"), tools.messages)
     found = plan_breakpoints(before, other, CacheProfile("test", 100))
     assert found.breakpoints == (TOOLS, HEAD, 0)
+    # The tools alone are too short, whatever stands behind them.
+    found = plan_breakpoints(before, evolve(other, head=evolve(other.head, system="s" * 400)),
+                             CacheProfile("test", 102))  # fmt: skip
+    assert found.breakpoints == (HEAD, 0)
 
 
 def test_an_entry_out_of_reach_gets_a_breakpoint_of_its_own():
@@ -572,3 +576,9 @@ def test_the_next_edit_is_expected_at_the_same_distance():
     edited = (*numbered(7), user("cleared"), *numbered(12)[8:])
     second = plan_breakpoints(first, Request(SYSTEM, edited), PROFILE)
     assert second.breakpoints == (HEAD, 6, 8, 11)
+    # Not where it was far: then the last turn but one is likelier.
+    turns = tuple((user, assistant)[n % 2](str(n)) for n in range(41))
+    first = plan_breakpoints(None, Request(SYSTEM, turns), PROFILE)
+    edited = (*turns[:5], user("cleared"), *turns[6:])
+    second = plan_breakpoints(first, Request(SYSTEM, edited), PROFILE)
+    assert (first.breakpoints, second.breakpoints) == ((HEAD, 38, 40), (HEAD, 4, 38, 40))
