@@ -275,8 +275,9 @@ def encode(session: Session) -> bytes:
     What was read from a rollout and not changed gives the same bytes.
 
     >>> from ctxalgebra import Session, record, user
-    >>> print(encode(record(Session(), user("hi"))).decode().splitlines()[1][43:])
-    "response_item","payload":{"type":"message","role":"user","content":[{"type":"input_text","text":"hi"}]}}
+    >>> lines = encode(record(Session(), user("hi"))).splitlines()
+    >>> [line[40:72] for line in lines]
+    [b',"type":"session_meta","payload"', b',"type":"response_item","payload']
     """
     name, end = taken(session)
     nodes = path(session)
