@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -1015,3 +1016,33 @@ def test_values_of_other_types_in_any_field(container, where, value):
     if decoded is not None:
         assert encode(decoded.session) == data
         json.dumps(encode_request(project(decoded.session)), allow_nan=False)
+
+
+def test_work_grows_with_the_file_and_not_faster():
+    def calls(count, container):
+        elements = []
+        for at in range(count):
+            names = [f"t{at}{name}" for name in "abc"]
+            elements += [ASK, turn("assistant", text("x"), *map(use, names))]
+            elements.append(turn("user", *map(result, names), text("y"), n=1))
+        wide = [f"w{at}" for at in range(count)]
+        elements += [turn("assistant", *map(use, wide)), turn("user", *map(result, wide))]
+        pieces = [turn("assistant", text("p")) for _ in range(count)]
+        data = contain([*elements, *pieces], container, None)
+        seen = Counter()
+
+        def watch(_, event, __):
+            seen[event] += 1
+
+        sys.setprofile(watch)
+        try:
+            decoded = decode(data)
+            written = encode(decoded.session)
+        finally:
+            sys.setprofile(None)
+        assert written == data
+        return seen["call"] + seen["c_call"]
+
+    for container in ("list", "body", "lines", "cassette"):
+        one, two = calls(100, container), calls(200, container)
+        assert two < 2.2 * one, (container, one, two)

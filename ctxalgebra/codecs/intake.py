@@ -21,8 +21,7 @@ Every line (or element) of the file stands in exactly one entry, in file order:
 * a line that gives an entry of another kind is `Note(NAME + "-entry", text)`, and that entry
   follows it;
 * what a repair made, moved or renamed is not in the file at that place: a `codec-repair` note
-  stands directly in front of it, and if it has a line, that line is a note in its own place.
-
+  stands directly in front of it, and if it has a line, that line is a note in its own place;
 * a message that was not read from one text of its own, since a line gives several or several
   give one, has no text in `raw`: a `codec-part` note stands in front of it, and each of its
   lines is a note in its own place.
@@ -249,7 +248,7 @@ class Intake:
         # What stands here in the tree, though its line is elsewhere, keeps its name.
         if code not in RESULTS and item.name:
             fields["entry"] = item.name
-        # A result that was made is there as long as the reply that it was made for.
+        # A result that was made belongs to the line of the reply that it was made for.
         of = (index,) if own else item.made
         fields["of"] = [Number(str(self._ordinals[at])) for at in of]
         if ours is not None and item.message is not None:
@@ -295,8 +294,8 @@ class Intake:
         Each branch makes results for what is open where it forks: few in a host's file.
         """
         view = self.session.view
-        if not view.open:
-            return True
+        if not view.open or self._makes < 0:
+            return not view.open
         opened = [c for c in view.slots.messages[view.end - 1].calls if c.id not in view.results]
         answers = self._answers(index)
         self._makes -= sum(call.id not in answers for call in opened)
