@@ -277,7 +277,7 @@ def encode(session: Session) -> bytes:
     >>> from ctxalgebra import Session, record, user
     >>> lines = encode(record(Session(), user("hi"))).splitlines()
     >>> [line[40:72] for line in lines]
-    [b',"type":"session_meta","payload"', b',"type":"response_item","payload']
+    [b'"type":"session_meta","payload":', b'"type":"response_item","payload"']
     """
     name, end = taken(session)
     nodes = path(session)
