@@ -271,7 +271,7 @@ def default_breakpoints(request: Request, *, tail: int = 1) -> Placed:
     places = {last_place(request, HEAD)}
     index = len(messages) - 1
     places.add(last_place(request, index))
-    for _ in range(tail - 1):
+    for _ in range(min(tail, len(messages)) - 1):
         while index >= 0 and messages[index].role != "assistant":
             index -= 1
         while index >= 0 and messages[index].role == "assistant":

@@ -7,14 +7,15 @@ on it. All tables stand here, so that a change of price or of a minimum is a cha
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Literal
 
-from attrs import field, frozen, validators
+from attrs import Attribute, field, frozen
 
 from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.model.checks import check_text, check_type
 from ctxalgebra.model.head import Route
 from ctxalgebra.tokens import ceil_div
 
@@ -34,8 +35,21 @@ __all__ = [
 AS_OF = "2026-09"
 """The month for which the tables hold."""
 
-_count = validators.and_(validators.instance_of(int), validators.ge(0))
-_positive = validators.and_(validators.instance_of(int), validators.ge(1))
+
+def _at_least(least: int) -> Callable[[object, Attribute[int], int], None]:
+    def check(_: object, attribute: Attribute[int], value: int) -> None:
+        check_type(value, int, attribute.name)
+        if value < least:
+            raise InvalidArgument(
+                "invalid-argument",
+                f"{attribute.name} must be at least {least}, not {value}",
+                field=attribute.name,
+            )
+
+    return check
+
+
+_count, _positive = _at_least(0), _at_least(1)
 
 
 @frozen
@@ -218,13 +232,15 @@ def cache_profile(route: Route, rules: Rules = "anthropic") -> CacheProfile:
     at 0.1 of the input price, a write at 1.25 (rules C4, C6).
 
     Raises:
-        InvalidArgument: `invalid-argument`, there are no such rules.
+        InvalidArgument: `invalid-argument`, there are no such rules; `wrong-type`.
 
     >>> from ctxalgebra import Route
     >>> profile = cache_profile(Route("anthropic", "claude-opus-4-5-20251101"))
     >>> profile.name, profile.minimum, profile.prices.read
     ('opus-4-5', 4096, 100)
     """
+    check_type(route, Route, "route")
+    check_text(rules, "rules")
     if rules not in _DEFAULTS:
         raise InvalidArgument("invalid-argument", f"there are no rules {rules!r}", field="rules")
     return _find(rules, route.provider, route.model)

@@ -41,6 +41,7 @@ from ctxalgebra import (
     log,
     pipeline,
     profile_for,
+    project,
     record,
     reply,
     send,
@@ -77,13 +78,19 @@ LEGAL = {
     "Evicted": {"first": 0, "last": 1, "count": 2},
     "Explanation": {"number": 0, "state": "shown", "why": "w", "by": ()},
     "Pending": {"number": 0, "ask": Ask("k", "t", "q")},
+    "Placed": {"request": project(SESSION), "breakpoints": (0,), "long": 0},
     "Pressure": {"estimate": 1, "limit": 2, "cuttable": True},
+    "Prices": {"read": 1, "written": 2, "kept": 3},
     "PricedBreak": {"sent": 1, "at": 0, "why": "w", "by": (1,), "rebilled": 3},
     "RecordedEffects": {"answers": {}},
     "Repair": {"code": "missing-id", "index": 0, "call": "", "action": "a"},
     "Repaired": {"messages": CALLS, "repairs": (), "sources": (0, 1, 2)},
     "Violation": {"rule": "V-A1", "index": 0, "detail": "d"},
     "Break": {"sent": 1, "at": 0, "why": "w", "by": (1,)},
+    "CacheProfile": {
+        "name": "n", "minimum": 1, "breakpoints": 2, "lookback": 3, "block": 1, "ttl": 5,
+        "long_ttl": 6, "strips": True, "prices": ctxalgebra.Prices(),
+    },
     "Calibration": {"overhead": 1, "numerator": 2, "denominator": 3},
     "Cut": {"through": 0, "notice": user("n"), "why": "w", "keep": (0,), "breaks": True},
     "Drop": {"first": 0, "last": 1, "why": "w", "breaks": True},
@@ -122,8 +129,10 @@ LEGAL = {
     "assistant": {"parts": ("a",), "id": "i"},
     "at_leaf": {"session": SESSION, "number": 0},
     "breaks": {"session": SESSION},
+    "cache_profile": {"route": Route("anthropic"), "rules": "anthropic"},
     "calibrate": {"session": SESSION, "measure": chars4},
     "chars4": {"value": user("a")},
+    "default_breakpoints": {"request": project(SESSION), "tail": 1},
     "default_notice": {"evicted": Evicted(0, 1, 2)},
     "default_stub": {"result": CALLS[2], "tokens": 9},
     "defects": {"messages": CALLS, "aborted": ()},
@@ -143,6 +152,10 @@ LEGAL = {
     "pays": {"tail": 9, "saved": 3, "horizon": 9, "cached": 10, "written": 125},
     "pending": {"session": SESSION},
     "pipeline": {"stages": (STAGE,)},
+    "plan_breakpoints": {
+        "previous": ctxalgebra.Placed(project(record(Session(), *CALLS))), "now": project(SESSION),
+        "profile": ctxalgebra.CacheProfile(minimum=0), "long": 0, "measure": chars4,
+    },
     "pressure": {"session": SESSION, "budget": 9, "reserve": 1, "window": 90, "measure": chars4},
     "profile_for": {"provider": "anthropic"},
     "project": {"session": SESSION},
@@ -175,7 +188,7 @@ LEGAL = {
 EXEMPT = {
     # Errors are made by whoever raises them; a code that is not in the list is a bug there.
     "CtxError", "DecodeError", "IllegalDecision", "InvalidArgument", "LawViolation",
-    "ProtocolViolation",
+    "ProtocolViolation", "StoreError",
     # Protocols are no constructors, and views are made by folding entries.
     "AsyncEffects", "Effects", "View",
 }  # fmt: skip
