@@ -284,9 +284,8 @@ def claims(value: Json) -> bool:
     tools = [_object(tool) for tool in _list(body.get("tools"))]
     if any("function" in tool for tool in tools):
         return False
-    if "messages" in body and ("system" in body or "anthropic_version" in body):
-        return True
-    if any("input_schema" in tool for tool in tools):
+    ours = "system" in body or "anthropic_version" in body
+    if "messages" in body and (ours or any("input_schema" in tool for tool in tools)):
         return True
     for element in map(_object, elements):
         if "tool_calls" in element or element.get("role") == "tool":
