@@ -15,6 +15,7 @@ __all__ = [
     "LawViolation",
     "ProtocolViolation",
     "StoreError",
+    "escaped",
 ]
 
 CODES: dict[str, str] = {
@@ -84,6 +85,21 @@ CODES: dict[str, str] = {
 }
 
 
+def escaped(text: str) -> str:
+    r"""Escape what is not printable, as Python does in strings.
+
+    >>> escaped("a\x1b[31mb\u202e")
+    'a\\x1b[31mb\\u202e'
+    """
+    return "".join(c if c.isprintable() else _escape(ord(c)) for c in text)
+
+
+def _escape(code: int) -> str:
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
 class CtxError(Exception):
     """The root of all errors of this library; raised only through its branches.
 
@@ -120,7 +136,7 @@ class CtxError(Exception):
             if (value := getattr(self, name)) is not None
         ]
         text = f"{self.code}: {self.message}" + (f" ({', '.join(place)})" if place else "")
-        return "".join(c if c.isprintable() else f"\\x{ord(c):02x}" for c in text)
+        return escaped(text)
 
 
 class ProtocolViolation(CtxError):

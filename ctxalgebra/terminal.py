@@ -16,7 +16,7 @@ from typing import TextIO, cast
 import click
 from rich.cells import cell_len
 
-from ctxalgebra.errors import CtxError, InvalidArgument
+from ctxalgebra.errors import CtxError, InvalidArgument, escaped
 
 __all__ = ["aligned", "printable", "run", "say", "told"]
 
@@ -34,14 +34,7 @@ def printable(text: str) -> str:
     'a\\x1b[31mb\\u202e'
     """
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    shown = text.encode(encoding, "backslashreplace").decode(encoding)
-    return "".join(c if c.isprintable() else _escape(ord(c)) for c in shown)
-
-
-def _escape(code: int) -> str:
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return escaped(text.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def say(text: str = "") -> None:

@@ -198,6 +198,9 @@ def test_errors_carry_code_and_place_in_one_printable_line():
     error = DecodeError("invalid-json", "bad\x1b[31m\nthing", file="a\tb", line=3, field="x.y")
     assert str(error) == r"invalid-json: bad\x1b[31m\x0athing (file a\x09b, line 3, field x.y)"
     assert (error.line, error.entry) == (3, None)
+    assert str(CtxError("unread", "a\u202eb\U000e0001\udcff")) == (
+        r"unread: a\u202eb\U000e0001\udcff"
+    )
     assert str(CtxError("in-flight")) == f"in-flight: {CODES['in-flight']}"
 
 
