@@ -288,35 +288,57 @@ def _cut(notice: Message, ours: dict[str, Json], names: Mapping[str, int]) -> Ac
     return act
 
 
+def _order(tree: Tree, count: int) -> list[tuple[int, int]]:
+    """Put lines and units into one order: (line, -1), (-1, unit).
+
+    A unit stands behind its first line, or behind the unit above if that stands later.
+    """
+    first = {min(unit.lines): index for index, unit in enumerate(tree.units)}
+    done = {-1}
+    waiting: dict[int, list[int]] = {}
+    order: list[tuple[int, int]] = []
+    for line in range(count):
+        order.append((line, -1))
+        todo = [first[line]] if line in first else []
+        while todo:
+            unit = todo.pop()
+            above = tree.units[unit].parent
+            if above in done:
+                done.add(unit)
+                order.append((-1, unit))
+                todo += reversed(waiting.pop(unit, []))
+            else:
+                waiting.setdefault(above, []).append(unit)
+    return order
+
+
 class _Items:
-    """Makes items: each line as it is, and behind the first line of a unit what it says."""
+    """Makes items: each line as it is, and what the units say."""
 
     def __init__(self, raws: Sequence[str], rows: Sequence[_Row], tree: Tree) -> None:
         self.items: list[Item] = []
         self._rows = rows
         self._names: dict[str, int] = {}
         said = [self._read(unit.lines) for unit in tree.units]
-        at = {min(unit.lines): index for index, unit in enumerate(tree.units)}
-        places: list[int] = []
-        ends: list[int] = [-1] * len(said)
+        order = _order(tree, len(raws))
+        places: dict[int, int] = {}
         count = 0
-        for index in range(len(rows)):
-            places.append(count)
-            unit = at.get(index)
-            count += 1
-            if unit is not None:
-                count += len(said[unit])
-                ends[unit] = count - 1
-        for index, raw in enumerate(raws):
-            self.items.append(Item(index + 1, raw))
-            unit = at.get(index)
-            if unit is not None:
-                above = tree.units[unit].parent
-                parent = ends[above] if above >= 0 else -1
-                made = tuple(places[line] for line in tree.units[unit].lines)
-                for place, item in enumerate(said[unit]):
-                    self._add(evolve(item, parent=parent, made=made), index, place)
-                    parent = len(self.items) - 1
+        for line, unit in order:
+            if unit < 0:
+                places[line] = count
+            count += 1 if unit < 0 else len(said[unit])
+        ends = {-1: -1}
+        for line, unit in order:
+            if unit < 0:
+                self.items.append(Item(line + 1, raws[line]))
+                continue
+            above = ends[tree.units[unit].parent]
+            lines = tree.units[unit].lines
+            made = tuple(places[line] for line in lines)
+            for place, item in enumerate(said[unit]):
+                self._add(evolve(item, parent=above, made=made), min(lines), place)
+                above = len(self.items) - 1
+            ends[unit] = above
         if tree.leaf >= 0:
             leaf = Note(NAME + LEAF, str(tree.units[tree.leaf].lines[-1] + 1))
             self.items.append(Item(len(raws), None, ends[tree.leaf], act=lambda _: leaf))

@@ -175,12 +175,13 @@ class _Writer:
 
     def _message(self, number: int, message: Message) -> None:
         """Write what the user or a tool says."""
+        if message.role == "assistant":
+            self._reply(number, Reply("completed", message), None)
+            return
         element = self._element(number, message)
         if message.role == "system":
             fields: dict[str, Json] = {"isMeta": True, "message": {**element, "role": "user"}}
             self._emit(number, "user", fields, ours={"system": True})
-        elif message.role == "assistant":
-            self._reply(number, Reply("completed", message), None)
         else:
             self._emit(number, "user", {"message": element})
 

@@ -148,6 +148,8 @@ def _answers(line: Line) -> bool:
 def _gather(lines: Sequence[Line], up: Sequence[int]) -> _Groups:
     groups = _Groups()
     latest: dict[str, int] = {}
+    # Lines that a piece in front of them names as the one above it.
+    above_piece: dict[int, int] = {}
 
     def joins(index: int, group: int) -> bool:
         above = up[index]
@@ -155,6 +157,7 @@ def _gather(lines: Sequence[Line], up: Sequence[int]) -> _Groups:
         inside = above >= 0 and (
             lines[above].response == lines[index].response or _answers(lines[above])
         )
+        inside = inside or above_piece.get(index, -1) == group
         return (beside or inside) and groups.calls[group].isdisjoint(lines[index].calls)
 
     for index, line in enumerate(lines):
@@ -168,6 +171,7 @@ def _gather(lines: Sequence[Line], up: Sequence[int]) -> _Groups:
         groups.pieces[group].append(index)
         groups.calls[group].update(line.calls)
         groups.of[index] = group
+        above_piece[up[index]] = group
     return groups
 
 
