@@ -535,6 +535,13 @@ def test_brackets_inside_of_texts_are_no_depth():
     assert caught.value.code == "invalid-json"
 
 
+def test_the_limit_of_depth_is_exact():
+    assert read(b"[" * 500 + b"]" * 500)
+    with pytest.raises(DecodeError) as caught:
+        read(b"[" * 501 + b"]" * 501)
+    assert caught.value.code == "too-deep"
+
+
 def test_types_of_members():
     def takes(*, number: float, names: dict[str, list[int]], maybe: str | None = "d") -> object:
         return [number, names, maybe]
@@ -622,6 +629,15 @@ def test_vectors_are_read_one_by_one_and_a_long_line_is_not_held(tmp_path):
     assert caught.value.code == "line-too-long"
 
 
+def test_of_a_vector_that_is_too_long_no_more_is_held_than_the_limit(tmp_path, monkeypatch):
+    file = written(tmp_path / "v.jsonl", b"[" * 1_000_000)
+    source = Counting(file.read_bytes())
+    monkeypatch.setattr(Path, "open", lambda path, mode: source)
+    with pytest.raises(DecodeError):
+        list(load([file], limit=1000))
+    assert source.longest == 1001
+
+
 def test_folders_are_read_in_the_order_of_names(tmp_path):
     for name in ("b", "a/c", "a/b"):
         path = tmp_path / f"{name}.jsonl"
@@ -663,6 +679,8 @@ def test_flags_and_reasons_excuse_what_differs_and_nothing_else():
     assert outcomes[3].why == "integers; $: expected 2, got 1"
     assert outcomes[5].why == "5"
     assert {o.state for o in outcomes} == set(STATES)
+    (long,) = run([Vector("8", "b", {}, output=1)], lambda operation, value: "x" * 9999)
+    assert len(long.why) == 500
 
 
 # Ports
@@ -729,7 +747,7 @@ def driven():
         ("sys.stdout.buffer.write(b'\\xff\\n'); sys.stdout.flush()", "invalid-utf8"),
         ("say({**right, 'output': float('nan')})", "invalid-number"),
         ("print('[' * 100000, flush=True)", "too-deep"),
-        ("print('[' * 20_000_000, flush=True)", "line-too-long"),
+        ("while True: print('[' * 1_000_000, end='')", "line-too-long"),
         ("say({**right, 'seq': seq + 1})", "the port answered seq 3 instead of 2"),
         ("say({**right, 'seq': True})", "the port answered seq True instead of 2"),
         ("say({**right, 'seq': 'x' * 1000})", f"the port answered seq {'x' * 40} instead"),
@@ -795,6 +813,12 @@ open({str(tmp_path / "been")!r}, "w").close()
     argv[-1] = once + argv[-1]
     outcomes = list(run([EVIL, VECTOR], driven(argv)))
     assert [o.why for o in outcomes] == ["the port ended with code 3", "the port ended with code 4"]
+
+
+def test_true_is_no_number_of_a_request():
+    one = Port(script("say({**right, 'seq': True})"), timeout=5)
+    with pytest.raises(Broken, match="answered seq True instead of 1"):
+        one.ask("kernel.pays", BAD_ONE)
 
 
 def test_what_a_port_does_not_list_is_not_asked(driven):
@@ -1022,6 +1046,7 @@ def door_command():
 def test_the_library_passes_its_vectors_through_its_own_door(monkeypatch):
     argv, env = door_command()
     monkeypatch.setenv("PYTHONPATH", env["PYTHONPATH"])
+    monkeypatch.delenv("PYTHONUNBUFFERED", raising=False)
     asks = Driven(argv, timeout=30)
     outcomes = list(run(load([VECTORS]), asks))
     asks.close()

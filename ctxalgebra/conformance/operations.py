@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import MappingProxyType, NoneType, UnionType
+from types import MappingProxyType, UnionType
 from typing import Any, NamedTuple, cast, get_args, get_origin
 
 from ctxalgebra.conformance.values import READERS, InvalidInput
@@ -21,7 +21,7 @@ __all__ = ["Operation", "Refusal", "call", "collect"]
 Operation = Callable[..., Any]
 """Takes the members of an input by keyword and gives what goes out."""
 
-_PLAIN = {int: "an integer", str: "a text", bool: "a truth value", NoneType: "null"}
+_PLAIN = {int: "an integer", str: "a text", bool: "a truth value"}
 
 
 class Refusal(Exception):
@@ -84,8 +84,7 @@ def _read(value: Any, kind: Any, where: str) -> Any:
         return value
     origin, inner = get_origin(kind), get_args(kind)
     if origin is UnionType:
-        kinds = [k for k in inner if k is not NoneType]
-        return None if value is None and len(kinds) < len(inner) else _read(value, kinds[0], where)
+        return None if value is None else _read(value, inner[0], where)
     if origin is list:
         if not isinstance(value, list):
             raise InvalidInput(f"{where}: expected a list")
@@ -102,7 +101,7 @@ def call(operation: Operation, value: Any) -> Any:
 
     Args:
         operation: its parameters have types of JSON (`int`, `float`, `str`, `bool`, `list[...]`,
-            `dict[str, ...]`, one of them or None, `Any`), or a type that `values.READERS` reads.
+            `dict[str, ...]`, `... | None`, `Any`), or a type that `values.READERS` reads.
         value: the input.
 
     Raises:
