@@ -45,9 +45,9 @@ COLUMNS: tuple[tuple[str, Callable[[_Row], str]], ...] = (
 """The columns of the table: a name, and a cell of a row of `report.rows`."""
 
 LEGEND = """
-mean, largest: tokens of a request. cached: the share of all input that an earlier request began
-with. cost: in input tokens at their full price; ratio: to sending everything. over: requests over
-the budget; invalid: requests that the provider would refuse. silent, declared: breaks, that is
+mean, largest: tokens of a request. cached: the share of all input that was read from the cache.
+cost: in input tokens at their full price; ratio: to sending everything. over: requests over the
+budget; invalid: requests that the provider would refuse. silent, declared: breaks, that is
 requests that don't extend the one before them, without and with an entry that says why.
 """
 
