@@ -1686,3 +1686,22 @@ def goes_on(decoded):
 
     again = pi.decode(encode(session)).session
     assert plain(project(again).messages) == plain(project(session).messages)
+
+
+def test_results_on_each_branch_find_the_call_that_was_renamed_above_the_fork():
+    call = ToolCall("c1", "read")
+    trunk = record(Session(), user("go"), assistant(call), tool_result("c1", "1"), assistant(call))
+    left = record(trunk, tool_result("c1", "left"), assistant(call), tool_result("c1", "again"))
+    right = record(at_leaf(left, len(trunk) - 1), tool_result("c1", "right"), user("y"))
+    data = encode(right)
+    decoded = pi.decode(data)
+    assert [r.code for r in decoded.repairs] == ["reused-id", "reused-id"]
+    shown = project(decoded.session).messages
+    assert [m.call for m in shown if m.role == "tool"] == ["c1", "c1_2"]
+    assert shown[-2].parts == (Text("right"),)
+    there = next(
+        n for n in log(decoded.session) if getattr(n.entry, "parts", ()) == (Text("again"),)
+    )
+    back = project(at_leaf(decoded.session, there.number)).messages
+    assert [m.call for m in back if m.role == "tool"] == ["c1", "c1_2", "c1_3"]
+    assert encode(decoded.session) == data

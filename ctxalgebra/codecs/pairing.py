@@ -46,6 +46,7 @@ class _Undo(NamedTuple):
     ids: list[str]
     opened: _Opened
     closed: _Opened
+    renamed: dict[str, str]
 
 
 _LISTED = {
@@ -81,8 +82,21 @@ class _Pairing:
         self._report = report
         self._used: Counter[str] = Counter()
         self._opened: _Opened = {}
+        self._renamed: dict[str, str] = {}
         self._names = {call.id for m in messages if m is not None for call in m.calls}
         self._numbers: dict[str, int] = {}
+
+    def _said(self, items: Sequence[int]) -> list[Message]:
+        """Give the messages of a stretch; results name calls that were renamed above as we do."""
+        renamed = dict(self._renamed)
+        found: list[Message] = []
+        for message in (self._messages[index] for index in items):
+            if message is not None:
+                for call in message.calls:
+                    renamed.pop(call.id, None)
+                name = renamed.get(message.call)
+                found.append(message if name is None else evolve(message, call=name))
+        return found
 
     def _front(self, found: Sequence[Message]) -> tuple[list[Message], list[ToolCall]]:
         """Give what stands for the path in front of a stretch, and the open calls in it."""
@@ -147,7 +161,7 @@ class _Pairing:
     def enter(self, stretch: Sequence[int]) -> _Undo:
         """Plan a stretch, and stand behind it."""
         items = [index for index in stretch if self._messages[index] is not None]
-        found = [m for index in items if (m := self._messages[index]) is not None]
+        found = self._said(items)
         front, carried = self._front(found)
         gone = [len(front) + at for at, index in enumerate(items) if index in self._aborted]
         repaired = repair([*front, *found], aborted=gone)
@@ -168,7 +182,7 @@ class _Pairing:
         closed = {
             call.id: self._opened.pop(call.id) for call in carried if plan.answers[call.id][0] >= 0
         }
-        undo = _Undo(sorted(said - {""}), self._opened, closed)
+        undo = _Undo(sorted(said - {""}), self._opened, closed, self._renamed)
         self._used.update(undo.ids)
         speaks = [item for item, m in zip(items, found, strict=True) if m.role == "assistant"]
         if speaks:
@@ -179,12 +193,19 @@ class _Pairing:
                 for at, call in enumerate(ours)
                 if last not in self._aborted and plan.answers[call.id][0] < 0
             }
+            theirs = self._messages[last]
+            pairs = zip(theirs.calls if theirs is not None else (), ours, strict=False)
+            self._renamed = {
+                said.id: call.id
+                for said, call in pairs
+                if call.id in self._opened and said.id not in self._opened
+            }
         return undo
 
     def leave(self, undo: _Undo) -> None:
         """Stand in front of a stretch again."""
         self._used.subtract(undo.ids)
-        self._opened = undo.opened
+        self._opened, self._renamed = undo.opened, undo.renamed
         self._opened.update(undo.closed)
 
 
