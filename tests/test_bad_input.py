@@ -11,7 +11,25 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ctxalgebra import CODES, DecodeError, record, user
+from ctxalgebra import (
+    CODES,
+    DecodeError,
+    Head,
+    Image,
+    Reply,
+    Route,
+    Sent,
+    Session,
+    Text,
+    Thinking,
+    Tool,
+    ToolCall,
+    Usage,
+    assistant,
+    record,
+    tool_result,
+    user,
+)
 from ctxalgebra.codecs import CODECS, load
 from ctxalgebra.codecs.lines import LIMIT, MAX_DEPTH
 from ctxalgebra.protocol import DEFECTS
@@ -30,6 +48,13 @@ def line_of(name, number, content='"x"', *, parent=None, key=None, extra=""):
                 f'{{"type":"message","id":{own},"parentId":{above},'
                 f'"message":{{"role":"user","content":{content}}}{extra}}}'
             )
+        case "claude-code":
+            above = json.dumps(parent)
+            own = json.dumps(f"e{number}" if key is None else key)
+            return (
+                f'{{"parentUuid":{above},"type":"user","uuid":{own},'
+                f'"message":{{"role":"user","content":{content}}}{extra}}}'
+            )
         case "openai-chat":
             return f'{{"role":"user","content":{content}{extra}}}'
         case _:
@@ -38,12 +63,13 @@ def line_of(name, number, content='"x"', *, parent=None, key=None, extra=""):
 
 
 HEADERS = {
+    "claude-code": '{"type":"summary","leafUuid":"s"}',
     "pi": '{"type":"session","version":3,"id":"s"}',
     "openai-chat": '{"_type":"metadata"}',
     "journal": '{"kind":"journal","spec":1}',
 }
 NAMES = sorted(HEADERS)
-HOSTS = ["openai-chat", "pi"]
+HOSTS = ["claude-code", "openai-chat", "pi"]
 
 
 def decode(name, *lines, end="\n", **options):
@@ -67,6 +93,9 @@ WRONG = {
     "too-deep": DEEP,
 }
 FIELDS = {
+    ("claude-code", "lone-surrogate"): "message.content",
+    ("claude-code", "invalid-number"): "message.content",
+    ("claude-code", "too-deep"): "message",
     ("journal", "lone-surrogate"): "parts[0].text",
     ("journal", "invalid-number"): "parts[0].text",
     ("journal", "too-deep"): "parts",
@@ -278,6 +307,54 @@ GOOD["openai-chat"] = json.dumps(
     },
     indent=1,
 ).encode()
+GOOD["claude-code"] += b"\n".join(
+    json.dumps(line).encode()
+    for line in (
+        {
+            "type": "assistant",
+            "uuid": "a",
+            "parentUuid": "e3",
+            "message": {
+                "id": "m",
+                "content": [{"type": "tool_use", "id": "c", "name": "n", "input": {"x": 1.5}}],
+                "usage": {"input_tokens": 1},
+            },
+        },
+        {"type": "progress", "uuid": "p", "parentUuid": "a"},
+        {
+            "type": "assistant",
+            "uuid": "b",
+            "parentUuid": "a",
+            "message": {"id": "m", "content": [{"type": "text", "text": "é"}]},
+        },
+        {
+            "type": "user",
+            "uuid": "r",
+            "parentUuid": "a",
+            "message": {"content": [{"type": "tool_result", "tool_use_id": "c"}]},
+        },
+        {"type": "system", "subtype": "compact_boundary", "uuid": "k", "logicalParentUuid": "r"},
+        {
+            "type": "user",
+            "uuid": "s",
+            "parentUuid": "k",
+            "isCompactSummary": True,
+            "message": {"content": "so far"},
+        },
+    )
+)
+SAMPLE = record(
+    Session(),
+    Head(Route("p", "m", (), "none"), "be brief", (Tool("n"),)),
+    user((Text("é"), Image("aGk=", "image/png"))),
+    Sent(),
+    Reply("completed", assistant(Thinking("hm", "s"), "so", ToolCall("c", "n")), Usage(3, 2, 1)),
+    tool_result("c", "x", name="n", error=True),
+    Sent(),
+    Reply("completed", assistant("done")),
+)
+OTHERS = sorted(CODECS.keys() - GOOD.keys())
+GOOD |= {name: CODECS[name].encode(SAMPLE) for name in OTHERS}
 CASSETTE = (
     b"interactions:\n- request:\n    parsed_body:\n      messages:\n"
     b"      - {role: user, content: a}\n"
@@ -356,9 +433,12 @@ def edit(data, edits):
 def take(name, data):
     """Decode: a session that gives the bytes back and goes on, or one error of the closed list."""
     codec = CODECS[name]
+    found = None
     try:
         decoded = codec.decode(data, file="f")
-    except DecodeError as found:
+    except DecodeError as error:
+        found = error
+    if found is not None:
         assert found.file == "f"
         assert found.line is not None or found.code in {"empty-file", "invalid-yaml"}
         return found.code
@@ -368,9 +448,9 @@ def take(name, data):
     return None
 
 
-@settings(max_examples=150)
+@settings(max_examples=250)
 @given(
-    st.sampled_from(NAMES),
+    st.sampled_from([*NAMES, *OTHERS]),
     st.binary(max_size=80) | st.text(max_size=60).map(lambda t: t.encode("utf-8", "replace")),
 )
 @example("openai-chat", b"interactions:")
@@ -380,8 +460,8 @@ def test_random_bytes(name, data):
     assert code is None or code in CODES
 
 
-@settings(max_examples=400)
-@given(st.sampled_from([*NAMES, "cassette"]), LINE_EDITS, EDITS)
+@settings(max_examples=600)
+@given(st.sampled_from([*NAMES, *OTHERS, "cassette"]), LINE_EDITS, EDITS)
 def test_mutated_files(name, line_edits, edits):
     data = CASSETTE if name == "cassette" else GOOD[name]
     data = edit(b"\n".join(edit_lines(data.split(b"\n"), line_edits)), edits)
@@ -389,7 +469,7 @@ def test_mutated_files(name, line_edits, edits):
     assert code is None or code in CODES
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *OTHERS])
 def test_what_is_mutated_is_read_before(name):
     assert take(name, GOOD[name]) is None
     assert take("openai-chat", CASSETTE) is None
@@ -404,7 +484,10 @@ VALUES = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ["type", "role", "content", "message", "id", "text", "kind", "function"]
+                [
+                    *("type", "role", "content", "message", "id", "text", "kind", "function"),
+                    *("parts", "payload", "uuid", "call_id"),
+                ]
             ),
             inner,
             max_size=4,
@@ -425,10 +508,15 @@ def put(value, path, new):
     return new
 
 
-@settings(max_examples=400)
-@given(st.sampled_from(NAMES), st.integers(0, 20), st.lists(st.integers(0, 9), max_size=7), VALUES)
+@settings(max_examples=600)
+@given(
+    st.sampled_from([*NAMES, *OTHERS]),
+    st.integers(0, 20),
+    st.lists(st.integers(0, 9), max_size=7),
+    VALUES,
+)
 def test_values_of_other_types_in_any_field(name, line, path, value):
-    if name == "openai-chat":
+    if b"\n{" not in GOOD[name]:
         text = json.dumps(put(json.loads(GOOD[name]), path, value))
     else:
         lines = GOOD[name].decode().rstrip("\n").split("\n")
