@@ -93,7 +93,7 @@ def test_each_operation_has_a_vector_with_an_output():
 def test_the_library_passes_its_vectors():
     outcomes = list(run(load([VECTORS]), door.result))
     assert [o for o in outcomes if o.state != "passed"] == []
-    assert len(outcomes) == 136
+    assert len(outcomes) == 137
 
 
 def test_answers_depend_on_nothing_that_was_asked_before():
@@ -936,8 +936,8 @@ def test_the_object_counts_and_lists_what_did_not_pass():
 def test_run_prints_a_table_and_says_how_it_went(capsys):
     assert main(["conformance", "run", str(VECTORS)]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("ctxalgebra: 136 vectors\n")
-    assert re.search(r"^kernel +119 +0 +0 +0 +0$", out, re.MULTILINE)
+    assert out.startswith("ctxalgebra: 137 vectors\n")
+    assert re.search(r"^kernel +120 +0 +0 +0 +0$", out, re.MULTILINE)
     assert (
         main(
             ["conformance", "run", str(VECTORS), "--only", "paging.", "--only", "memory.", "--json"]
@@ -995,7 +995,7 @@ def test_reasons_that_are_none(tmp_path, capsys, text, code):
 def test_junit_goes_to_a_file(tmp_path, capsys):
     target = tmp_path / "report.xml"
     assert main(["conformance", "run", str(VECTORS), "--junit", str(target)]) == 0
-    assert sum(1 for _ in ET.parse(target).iter("testcase")) == 136
+    assert sum(1 for _ in ET.parse(target).iter("testcase")) == 137
     assert main(["conformance", "run", str(VECTORS), "--junit", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith("error: unwritable: ")
 
@@ -1050,7 +1050,7 @@ def test_the_library_passes_its_vectors_through_its_own_door(monkeypatch):
     asks = Driven(argv, timeout=30)
     outcomes = list(run(load([VECTORS]), asks))
     asks.close()
-    assert count(outcomes) == {**dict.fromkeys(STATES, 0), "passed": 136}
+    assert count(outcomes) == {**dict.fromkeys(STATES, 0), "passed": 137}
     assert asks.name == f"ctxalgebra {ctxalgebra.__version__}"
     assert asks._port._process.returncode == 0
 
