@@ -606,6 +606,7 @@ def test_earlier_models_round_down_to_blocks_and_write_for_free():
     # 1,400 tokens are ten blocks of 128 and a rest; 700 are less than the minimum.
     assert [o.read for o in outcomes] == [0, 1280, 0]
     assert [o.cost for o in outcomes[:2]] == [140_000, 1280 * 10 + 920 * 100]
+    assert [(o.written, o.uncached) for o in outcomes[:2]] == [(1280, 120), (896, 24)]
     assert [o.miss for o in outcomes[1:]] == ["", "messages_changed"]
     wide = evolve(OLD, route=Route("openai", "gpt-5.5"))
     outcomes = run(OpenAI(), *(Placed(req(*m, head=wide)) for m in ((A, B), (A, B), (A, B, C))))
@@ -676,6 +677,8 @@ def test_any_prefix_of_any_earlier_request_is_read_in_blocks(sent, minimum, bloc
         state, outcome = cache.take(state, Placed(request))
         assert outcome.read == found
         assert outcome.tokens == sum(sizes)
+        full = sum(sizes) - sum(sizes) % block
+        assert outcome.written == (full - found if full >= minimum else 0)
         assert outcome.cost == found * 10 + (sum(sizes) - found) * 100
         earlier.append(request)
 

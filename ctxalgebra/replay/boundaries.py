@@ -115,7 +115,7 @@ def settle(
     )
     miss = _miss(state, layout, best, profile, time)
     outcome = Outcome(read, written_to - read, total - written_to, cost, miss)
-    top = max(best, *writes, NOWHERE)
+    top = max(writes, default=NOWHERE)
     return EntryState(layout, top, entries.put(changes)), outcome
 
 

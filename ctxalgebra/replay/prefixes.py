@@ -93,9 +93,10 @@ class Prefixes:
                 unknown = middle
         miss = changed(layout, state.layout)
         read = _rounded(profile, layout.tokens(known))
-        if not miss and state.layout is not None and (known < state.layout.end or not read):
-            gone = known < state.layout.end and state.until.get(state.layout.keys[-1]) is not None
-            miss = "expired" if gone else "below_minimum"
+        before = state.layout
+        if not miss and before is not None and (known < before.end or not read):
+            short = before.tokens(before.end) < profile.minimum
+            miss = "below_minimum" if short or known >= before.end else "expired"
         kept = self._keep(state.until, layout, known, profile, time)
         return PrefixState(layout, kept), _outcome(profile, layout, read, miss)
 
@@ -107,8 +108,6 @@ class Prefixes:
         profile: CacheProfile,
         time: int | None,
     ) -> Store[float]:
-        if layout.tokens(layout.end) < profile.minimum:
-            return store
         ends = FOREVER if profile.ttl is None or time is None else time + profile.ttl
         # Where nothing ever ends, what is known need not be touched.
         first = known + 1 if profile.ttl is None else TOOLS
@@ -220,13 +219,13 @@ class Lru:
         layout = lay(placed.request, placed.request, self.measure, state.layout)
         size = self.blocks.block
         held = 0
-        for key, total in zip(layout.keys, layout.totals, strict=True):
+        for key in layout.keys:
             segment = state.segments.get(key)
             if segment is None:
                 break
-            held = segment[3]
-            if held < total // size:
-                break
+            held = segment[
+                3
+            ]  # of the last one perhaps not all, and then nothing behind it is there
         miss = changed(layout, state.layout)
         if not miss and state.layout is not None and held < state.layout.totals[-1] // size:
             miss = "evicted"
