@@ -13,6 +13,7 @@ from ctxalgebra.replay.report import (
     rows,
     verdict,
 )
+from ctxalgebra.replay.reported import Reported, compare_reported
 
 __all__ = [
     "BREAKPOINTS",
@@ -28,11 +29,13 @@ __all__ = [
     "Outcome",
     "Plan",
     "Prefixes",
+    "Reported",
     "Run",
     "blocks",
     "cache_named",
     "cached_how",
     "compare",
+    "compare_reported",
     "default_budget",
     "gemini",
     "ideal",

@@ -20,6 +20,7 @@ from ctxalgebra.model.session import Session, path
 from ctxalgebra.replay.cache import BREAKPOINTS, CACHES, cache_named
 from ctxalgebra.replay.replay import PIPELINES
 from ctxalgebra.replay.report import Comparison, cached_how, compare, rows, verdict
+from ctxalgebra.replay.reported import Reported, compare_reported
 from ctxalgebra.terminal import aligned, say, told
 
 __all__ = ["replay"]
@@ -148,23 +149,43 @@ def replay(
             breakpoints=breakpoints,
             tick=lambda done, all_: progress.update(task, completed=done, total=all_),
         )
+    reported = None if cache == "ideal" else compare_reported(decoded.session, cache)
     if as_json:
-        click.echo(json.dumps(_object(file, decoded, total, comparison)))
+        click.echo(json.dumps(_object(file, decoded, total, comparison, reported)))
     else:
-        _show(file, decoded, total, comparison)
+        _show(file, decoded, total, comparison, reported)
 
 
-def _object(file: str, decoded: Decoded, total: int, comparison: Comparison) -> dict[str, Any]:
+def _object(
+    file: str, decoded: Decoded, total: int, comparison: Comparison, reported: Reported | None
+) -> dict[str, Any]:
     return {
         "file": file,
         "format": decoded.format,
         "messages": total,
         "repairs": [asdict(repair) for repair in decoded.repairs],
         "runs": rows(comparison),
+        **({} if reported is None else {"reported": asdict(reported)}),
     }
 
 
-def _show(file: str, decoded: Decoded, total: int, comparison: Comparison) -> None:
+def _beside(reported: Reported) -> str:
+    """Say what the file reports beside what the model gives for the same requests."""
+    share = f" ({reported.modelled / reported.reported:.3f})" if reported.reported else ""
+    said = (
+        f"Of its {reported.requests} own requests the file reports {reported.reported:,} cached "
+        f"tokens; the model gives {reported.modelled:,}{share}."
+    )
+    if reported.elsewhere:
+        said += f" {reported.elsewhere:,} more were cached by another session."
+    if reported.unseen:
+        said += f" {reported.unseen} requests read nothing at all: something unseen changed."
+    return said
+
+
+def _show(
+    file: str, decoded: Decoded, total: int, comparison: Comparison, reported: Reported | None
+) -> None:
     said = f"{file}: {decoded.format}, {total} messages, budget {comparison.budget:,} tokens"
     codes = Counter(repair.code for repair in decoded.repairs)
     if codes:
@@ -180,5 +201,8 @@ def _show(file: str, decoded: Decoded, total: int, comparison: Comparison) -> No
     if comparison.cache != "ideal":
         for line in cached_how(comparison).splitlines():
             told(line)
+        say()
+    if reported is not None and reported.requests:
+        told(_beside(reported))
         say()
     say(verdict(comparison))
