@@ -90,6 +90,12 @@ def test_each_codec_writes_what_it_recognises_and_reads(name, tmp_path):
         ),
         ('[{"type":"message","role":"assistant","content":[]}]', "anthropic-messages"),
         ('[{"role":"tool"},{"role":"user","content":[{"type":"document"}]}]', "openai-chat"),
+        ('[{"role":"user","parts":[{"text":"a"}]}]', "gemini-contents"),
+        ('{"contents":[]}', "gemini-contents"),
+        ('{"input":[{"type":"message","role":"user","content":"a"}]}', "openai-responses"),
+        ('[{"type":"function_call","call_id":"c","name":"f"}]', "openai-responses"),
+        ('{"type":"response_item","payload":{"type":"message"}}', "codex"),
+        ('{"type":"user","uuid":"u","sessionId":"s","message":{"role":"user"}}', "claude-code"),
     ],
 )
 def test_formats_are_told_by_their_first_lines(text, name):

@@ -90,12 +90,11 @@ class _Pairing:
         """Give the messages of a stretch; results name calls that were renamed above as we do."""
         renamed = dict(self._renamed)
         found: list[Message] = []
-        for message in (self._messages[index] for index in items):
-            if message is not None:
-                for call in message.calls:
-                    renamed.pop(call.id, None)
-                name = renamed.get(message.call)
-                found.append(message if name is None else evolve(message, call=name))
+        for message in [m for index in items if (m := self._messages[index]) is not None]:
+            for call in message.calls:
+                renamed.pop(call.id, None)
+            name = renamed.get(message.call)
+            found.append(message if name is None else evolve(message, call=name))
         return found
 
     def _front(self, found: Sequence[Message]) -> tuple[list[Message], list[ToolCall]]:
