@@ -95,7 +95,7 @@ def test_each_codec_writes_what_it_recognises_and_reads(name, tmp_path):
         ('{"input":[{"type":"message","role":"user","content":"a"}]}', "openai-responses"),
         ('[{"type":"function_call","call_id":"c","name":"f"}]', "openai-responses"),
         ('{"type":"response_item","payload":{"type":"message"}}', "codex"),
-        ('{"type":"user","uuid":"u","sessionId":"s","message":{"role":"user"}}', "claude-code"),
+        ('{"type":"user","uuid":"u","message":{"role":"user","content":"a"}}', "claude-code"),
     ],
 )
 def test_formats_are_told_by_their_first_lines(text, name):
