@@ -34,6 +34,7 @@ LAYERS = [
     {"transforms.select", "transforms.prune", "transforms.thinking"},
     {"effects"},
     {"codecs"},
+    {"compat"},
     {"store"},
     {"laws"},
     {"replay"},
@@ -42,7 +43,17 @@ LAYERS = [
     {"cli"},
     {"__main__", "conformance.__main__"},
 ]
-FAMILIES = {"codecs", "laws", "replay", "transforms", "commands", "conformance", "cli", "protocol"}
+FAMILIES = {
+    "codecs",
+    "compat",
+    "laws",
+    "replay",
+    "transforms",
+    "commands",
+    "conformance",
+    "cli",
+    "protocol",
+}
 IMPURE = {"asyncio", "logging", "os", "random", "secrets", "socket", "threading"}
 IMPURE |= {"subprocess", "time", "uuid"}
 EXTRAS = {

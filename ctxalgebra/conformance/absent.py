@@ -18,7 +18,7 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
         """
         host_parse_session_entries host_migrate_session_entries host_build_session_context
         host_build_context_entries host_get_tree host_get_branch host_session_operations
-        host_estimate_tokens host_core_estimate_tokens host_estimate_context_tokens
+        host_estimate_context_tokens
         host_calculate_context_tokens host_should_compact host_find_cut_point
         host_find_turn_start_index host_prepare_compaction host_collect_entries_for_branch_summary
         host_prepare_branch_entries host_file_lists host_serialize_conversation host_convert_to_llm
@@ -36,13 +36,6 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
         """,
     ),
     (
-        "the library calibrates a session, in integers: kernel.calibrate",
-        "paging",
-        """
-        calibrate_response valid_token_estimates usage_tracker
-        """,
-    ),
-    (
         "the library cuts a session, whose entries have numbers: kernel.select",
         "paging",
         """
@@ -50,17 +43,10 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
         """,
     ),
     (
-        "the host's weights of messages are not in the library: kernel.measure",
-        "paging",
-        """
-        estimate_tokens resident_token_estimate
-        """,
-    ),
-    (
-        "the host's weights of messages are not in the library: kernel.measure",
+        "the host's weights of tools are not in the library: kernel.measure",
         "memory",
         """
-        estimate_tokens estimate_message_tokens estimate_tokens_from_text estimate_tool_spec_tokens
+        estimate_tool_spec_tokens
         """,
     ),
     (
@@ -83,7 +69,7 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
         """
         resolve_settings project_active_branch is_paging_tool_turn find_model_turn_by_tool_call_id
         navigator_search navigator_browse navigator_load read_context_output recovery_tool
-        public_assistant_block recovery_history_item reported_input_tokens stats
+        public_assistant_block recovery_history_item stats
         """,
     ),
     (

@@ -19,7 +19,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, BinaryIO, cast
 
-from ctxalgebra.conformance import kernel, memory, paging
+from ctxalgebra.conformance import (
+    kernel,
+    memory,
+    paging,
+    paging_tokens,
+    travel,
+)
 from ctxalgebra.conformance.absent import ABSENT
 from ctxalgebra.conformance.operations import Operation, Refusal, call
 from ctxalgebra.conformance.values import InvalidInput
@@ -31,8 +37,16 @@ __all__ = ["OPERATIONS", "SPEC", "answer", "ready", "result", "serve"]
 SPEC = 1
 """The version of the protocol."""
 
+_MODULES = (
+    kernel,
+    paging,
+    paging_tokens,
+    memory,
+    travel,
+)
+
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(
-    {**kernel.OPERATIONS, **paging.OPERATIONS, **memory.OPERATIONS}
+    {name: operation for module in _MODULES for name, operation in module.OPERATIONS.items()}
 )
 """What the door does, by name."""
 

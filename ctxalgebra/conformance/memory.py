@@ -9,8 +9,11 @@ from typing import Any, cast
 
 from ctxalgebra.codecs.lines import Json, parse
 from ctxalgebra.codecs.pi_messages import read_message
+from ctxalgebra.codecs.pi_weights import host_tokens, text_tokens
 from ctxalgebra.conformance.operations import collect
+from ctxalgebra.conformance.paging_tokens import weigh
 from ctxalgebra.conformance.wire import write
+from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.parts import Message
 from ctxalgebra.tokens import chars4
 from ctxalgebra.transforms.prune import drop_suffix, exchanges
@@ -47,4 +50,38 @@ def prune_messages(*, candidates: list[str], messages: list[dict[str, Any]]) -> 
     return {"messages": messages[:keep], "removed": removed if gone else None}
 
 
-OPERATIONS = collect("memory", prune_messages)
+def estimate_tokens_from_text(*, text: str) -> Any:
+    """Weigh a text."""
+    return text_tokens(text)
+
+
+def estimate_tokens(*, message: dict[str, Any]) -> Any:
+    """Weigh a message of the host."""
+    return weigh(message)
+
+
+def _plain_text(content: Any) -> str:
+    """Take the texts out of content, a line each."""
+    if isinstance(content, str):
+        return content
+    blocks = cast("list[object]", content) if isinstance(content, list) else []
+    found = [cast("dict[str, object]", block) for block in blocks if isinstance(block, dict)]
+    texts = [block.get("text") for block in found if block.get("type") == "text"]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def estimate_message_tokens(*, message: dict[str, Any]) -> Any:
+    """Weigh a message; its texts alone where the host's function fails."""
+    try:
+        return host_tokens(message)
+    except InvalidArgument:
+        return text_tokens(_plain_text(message.get("content")))
+
+
+OPERATIONS = collect(
+    "memory",
+    prune_messages,
+    estimate_tokens_from_text,
+    estimate_tokens,
+    estimate_message_tokens,
+)

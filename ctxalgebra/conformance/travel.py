@@ -1,0 +1,27 @@
+"""The area `travel`: what a session tree and its host do, as far as the library does it likewise.
+
+The other operations of the area stand in `ctxalgebra.conformance.absent`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ctxalgebra.codecs.pi_weights import WITHOUT_ARGUMENTS
+from ctxalgebra.conformance.operations import collect
+from ctxalgebra.conformance.paging_tokens import weigh
+
+__all__ = ["OPERATIONS"]
+
+
+def host_estimate_tokens(*, message: dict[str, Any]) -> Any:
+    """Weigh a message, by the function that refuses calls without arguments."""
+    return weigh(message)
+
+
+def host_core_estimate_tokens(*, message: dict[str, Any]) -> Any:
+    """Weigh a message, by the function that takes calls without arguments."""
+    return weigh(message, without_arguments=WITHOUT_ARGUMENTS)
+
+
+OPERATIONS = collect("travel", host_estimate_tokens, host_core_estimate_tokens)
