@@ -968,3 +968,19 @@ def test_a_session_is_read_as_it_was_written(session):
     data = encode(session)
     again = CODECS["gemini-contents"].decode(data).session
     assert encode(again) == data
+
+
+def test_the_head_of_a_request_is_stated_though_no_model_answers_it():
+    calls = []
+    asked = [{"role": "user", "parts": [{"text": "a"}]}]
+    for answer, tools in (("model", []), ("user", [{"googleSearch": {}}])):
+        content = {"role": answer, "parts": [{"text": "b"}]}
+        uri = "https://x/v1beta/models/gemini-3-pro:generateContent"
+        body = {"contents": [*asked], **({"tools": tools} if tools else {})}
+        response = {"parsed_body": {"candidates": [{"content": content}]}}
+        calls.append({"request": {"uri": uri, "parsed_body": body}, "response": response})
+        asked += [content, {"role": "user", "parts": [{"text": "c"}]}]
+    data = f"interactions:\n{json.dumps(calls)}\n".encode()
+    session = gemini.decode(data).session
+    assert dict(session.head.route.parameters) == {"tools": '[{"googleSearch":{}}]'}
+    assert gemini.encode(session) == data

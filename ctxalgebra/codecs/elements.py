@@ -129,6 +129,9 @@ class Elements:
         head: _HeadOf | None,
         made: tuple[int, ...],
     ) -> None:
+        recorded = self._head_at(element)
+        if recorded is not None and message.role != "assistant":
+            self._state(line, recorded)
         self._add(
             Item(
                 line,
@@ -136,11 +139,21 @@ class Elements:
                 self._above,
                 message,
                 usage=self.found.usages.get(element) or usage,
-                head=self._head_at(element) or head,
+                head=recorded or head,
                 name=message.id,
                 made=made,
             )
         )
+
+    def _state(self, line: int, recorded: _HeadOf) -> None:
+        """State the head of a request that no reply of the model answers."""
+
+        def act(intake: Intake) -> Entry | None:
+            known = intake.session.head
+            head = recorded(known)
+            return None if head == known else head
+
+        self._add(Item(line, None, self._above, act=act))
 
     def take_in(self, api: Api, file: str | None) -> Decoded:
         """Record all that was taken.
@@ -152,13 +165,7 @@ class Elements:
             raise in_file(self._problem, file)
         last = self._head_at(self.count)
         if last is not None:
-            # The head of a request whose answer is not in the file.
-            def act(intake: Intake) -> Entry | None:
-                known = intake.session.head
-                head = last(known)
-                return None if head == known else head
-
-            self._add(Item(self.count, None, self._above, act=act))
+            self._state(self.count, last)
         return take_in(
             self._items, api.name, self._repairs, start(self.found, api), ended=self.found.ended
         )
