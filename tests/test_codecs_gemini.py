@@ -980,7 +980,7 @@ def test_the_head_of_a_request_is_stated_though_no_model_answers_it():
         response = {"parsed_body": {"candidates": [{"content": content}]}}
         calls.append({"request": {"uri": uri, "parsed_body": body}, "response": response})
         asked += [content, {"role": "user", "parts": [{"text": "c"}]}]
-    data = f"interactions:\n{json.dumps(calls)}\n".encode()
+    data = f"interactions: {json.dumps(calls)}\n".encode()
     session = CODECS["gemini-contents"].decode(data).session
     assert dict(session.head.route.parameters) == {"tools": '[{"googleSearch":{}}]'}
     assert CODECS["gemini-contents"].encode(session) == data
