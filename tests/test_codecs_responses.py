@@ -965,3 +965,25 @@ def test_it_is_one_of_the_codecs():
 @real
 def test_real_files_are_recognised(path):
     assert load(path) == decode(path.read_bytes())
+
+
+def test_each_recorded_request_has_its_own_instructions():
+    calls = []
+    asked = [{"role": "developer", "content": "Always."}, {"role": "user", "content": "a"}]
+    for instructions in ("Be brief.", "Be long."):
+        body = {"instructions": instructions, "input": [*asked]}
+        answer = {"type": "message", "role": "assistant", "content": "b"}
+        response = {"parsed_body": {"object": "response", "output": [answer]}}
+        calls.append(
+            {"request": {"uri": "x/v1/responses", "parsed_body": body}, "response": response}
+        )
+        asked += [answer, {"role": "user", "content": "c"}]
+    data = f"interactions: {json.dumps(calls)}\n".encode()
+    session = CODECS["openai-responses"].decode(data).session
+    heads = [request.head.system for request in requests(session)]
+    assert heads == ["Be brief.\n\nAlways.", "Be long.\n\nAlways."]
+    assert CODECS["openai-responses"].encode(session) == data
+    more = record(session, user("more"))
+    again = CODECS["openai-responses"].decode(CODECS["openai-responses"].encode(more)).session
+    assert again.head.system == "Be long.\n\nAlways."
+    assert len(project(again).messages) == len(project(more).messages)

@@ -383,7 +383,7 @@ def pack(given: Given, write: Write, head: Head, api: Api) -> bytes:
         texts = [raw if "\n" not in raw else compact(parse(raw, limit=len(raw))) for raw in texts]
         bom = BOM if frame.get("bom") is True else ""
         return (bom + "\n".join(texts) + ("\n" if given.ended else "")).encode()
-    now = _around(frame, head, api)
+    now = frame if given.settled else _around(frame, head, api)
     text = _join(now, texts)
     if now is not frame:
         return text.encode()

@@ -59,6 +59,7 @@ class Given:
         said: in order.
         head: the last one that elements of the path gave.
         whole: all that was read stands on the path.
+        settled: and no head was stated since, so that what stands around the elements stays.
         speaks: the path holds a message or a head.
         ended: the last line has its LF.
     """
@@ -67,6 +68,7 @@ class Given:
     said: list[Said] = field(factory=list)
     head: Head | None = None
     whole: bool = True
+    settled: bool = False
     speaks: bool = True
     ended: bool = True
 
@@ -214,4 +216,5 @@ def give_back(session: Session, name: str) -> Given:
         said.append(_new(message, ids))
         ended = True
     speaks = speaks or any(item.message is not None for item in said)
-    return Given(known.frame, said, head, not torn, speaks, ended)
+    settled = not torn and not any(isinstance(node.entry, Head) for node in new)
+    return Given(known.frame, said, head, not torn, settled, speaks, ended)

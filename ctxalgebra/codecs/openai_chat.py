@@ -291,7 +291,7 @@ def encode(session: Session) -> bytes:
     """
     given = give_back(session, NAME)
     head, beside = session.head, string(given.frame.get("system"))
-    same = head.system == (beside if given.head is None else given.head.system)
+    same = given.settled or (head.system == (beside if given.head is None else given.head.system))
 
     def write(frame: Body, said: list[Said]) -> list[str]:
         keeps = same and bool(frame)

@@ -40,7 +40,7 @@ from ctxalgebra.codecs.cassette import Interaction
 from ctxalgebra.codecs.containers import Api, Body, Found, merge, pack, unpack
 from ctxalgebra.codecs.elements import Elements
 from ctxalgebra.codecs.giveback import Said, give_back
-from ctxalgebra.codecs.intake import Act, Decoded, Intake, bound
+from ctxalgebra.codecs.intake import Act, Decoded, bound
 from ctxalgebra.codecs.lines import LIMIT, Json, compact, parse, plain, split, string
 from ctxalgebra.codecs.responses_items import (
     CALLS,
@@ -274,23 +274,21 @@ def _open(data: bytes, file: str | None, limit: int) -> tuple[Found, Api]:
 # Reading
 
 
+def _with_system(head: Head, texts: Iterable[str]) -> Head:
+    """Add leading messages to the system text of a head."""
+    return evolve(head, system="\n\n".join([head.system, *texts] if head.system else texts))
+
+
 def _add_system(text: str) -> Act:
-    def act(intake: Intake) -> Head:
-        head = intake.session.head
-        return evolve(head, system=f"{head.system}\n\n{text}" if head.system else text)
-
-    return act
-
-
-def _keep_system(recorded: Head, known: Head) -> Head:
-    return evolve(recorded, system=known.system)
+    return lambda intake: _with_system(intake.session.head, (text,))
 
 
 class _Reader:
     """Takes items one by one, and makes a reply of those that follow each other from the model."""
 
     def __init__(self, found: Found) -> None:
-        self.elements = Elements(found, _keep_system)
+        self._led: list[str] = []
+        self.elements = Elements(found, lambda recorded, _: _with_system(recorded, self._led))
         heads = (found.head, *found.heads.values())
         self._ends = frozenset(found.heads)
         self._stored = any("previous_response_id" in dict(h.route.parameters) for h in heads)
@@ -316,7 +314,8 @@ class _Reader:
         texts = [part.text for part in message.parts if isinstance(part, Text)]
         self._leading = self._leading and message.role == "system"
         if self._leading and len(texts) == len(message.parts):
-            self.elements.lead(raw, _add_system("".join(texts)))
+            self._led.append("".join(texts))
+            self.elements.lead(raw, _add_system(self._led[-1]))
             return
         self._calls.update(call.id for call in message.calls)
         self._pieces.append(self.elements.piece(raw))
@@ -389,7 +388,7 @@ def encode(session: Session) -> bytes:
     """
     given = give_back(session, NAME)
     head, beside = session.head, string(given.frame.get("system"))
-    same = head.system == (beside if given.head is None else given.head.system)
+    same = given.settled or (head.system == (beside if given.head is None else given.head.system))
 
     def write(frame: Body, said: list[Said]) -> list[str]:
         writer = Writer()
