@@ -114,6 +114,8 @@ def explain(session: Session, message: int | Message) -> Explanation:
     before = session.view
     decided: list[int] = []
     why = "it is shown as it was recorded"
+    if recorded.blanks:
+        why = "it is shown without its blank text"
     state: State = "shown"
     for at, view in walk(session, number):
         slot = view.slot(number)

@@ -244,3 +244,10 @@ def test_explain_of_a_message_whose_thinking_was_hidden_and_which_was_replaced()
 def test_explain_refuses_what_is_no_message(number):
     with pytest.raises(InvalidArgument, match="unknown-entry"):
         explain(record(Session(), user("a"), Sent()), number)
+
+
+def test_explain_of_a_message_with_blank_text_beside_other_parts():
+    session = record(Session(), user((Text("a"), Text(" "))), assistant("", "b"))
+    assert told(session, 0) == ("shown", "it is shown without its blank text", ())
+    assert told(session, 1) == ("shown", "it is shown without its blank text", ())
+    assert explain(session, user("a")).number == 0
