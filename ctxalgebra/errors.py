@@ -51,6 +51,13 @@ CODES: dict[str, str] = {
     "silent-break": "what was sent would change without a declared break",
     "split-exchange": "a call and its result would be parted",
     "unread": "the message was not read by the model yet",
+    # what the selector of the paging extension refuses
+    "active-request-too-large": "the active request is over the budget by itself",
+    "invalid-message-structure": "the messages are no conversation",
+    "invalid-model-context": "the window of the model is no positive number",
+    "invalid-token-budget": "the budget is no positive integer",
+    "invalid-trim-target": "the target of a cut is no positive integer",
+    "resident-input-too-large": "what always stands in a request is over the budget",
     # values and arguments
     "endless-asks": "a stage asks something new in each round",
     "invalid-argument": "an argument is outside its range",

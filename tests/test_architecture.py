@@ -31,7 +31,7 @@ LAYERS = [
     {"project", "account", "events", "explain"},
     {"breakpoints"},
     {"transforms.pipeline"},
-    {"transforms.select", "transforms.prune", "transforms.thinking"},
+    {"transforms.select", "transforms.prune", "transforms.thinking", "transforms.settings"},
     {"effects"},
     {"codecs"},
     {"compat"},

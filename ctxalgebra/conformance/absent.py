@@ -36,10 +36,10 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
         """,
     ),
     (
-        "the library cuts a session, whose entries have numbers: kernel.select",
+        "not in the library yet",
         "paging",
         """
-        select_context session cut_state cut_keys raw_cut_frontier_resolves
+        session
         """,
     ),
     (
@@ -67,7 +67,7 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
         "not in the library yet",
         "paging",
         """
-        resolve_settings project_active_branch is_paging_tool_turn find_model_turn_by_tool_call_id
+        project_active_branch is_paging_tool_turn find_model_turn_by_tool_call_id
         navigator_search navigator_browse navigator_load read_context_output recovery_tool
         public_assistant_block recovery_history_item stats
         """,

@@ -23,6 +23,7 @@ from ctxalgebra.conformance import (
     kernel,
     memory,
     paging,
+    paging_select,
     paging_tokens,
     travel,
 )
@@ -40,6 +41,7 @@ SPEC = 1
 _MODULES = (
     kernel,
     paging,
+    paging_select,
     paging_tokens,
     memory,
     travel,

@@ -1,47 +1,81 @@
-"""The area `paging`: what a rolling window does, as far as the library does it likewise.
+"""Operations of the area `paging`: settings and limits.
 
-Budgets are integers here, and a target over the budget is refused; the page on differences says
-why. The other operations of the area stand in `ctxalgebra.conformance.absent`.
+Limits are those of the compatibility profile: fractions of a token, targets over the budget;
+`kernel.limits` is the library's own rule, which refuses both.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, cast
 
+from ctxalgebra.compat.paging_limits import SelectionError
+from ctxalgebra.compat.paging_limits import context_token_limits as limits
 from ctxalgebra.conformance.operations import Refusal, collect
-from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.transforms.select import limits
+from ctxalgebra.conformance.values import InvalidInput
+from ctxalgebra.transforms.settings import default_target, is_tokens
+from ctxalgebra.transforms.settings import resolve_settings as resolve
 
-__all__ = ["OPERATIONS"]
+__all__ = ["OPERATIONS", "refusing"]
+
+
+def refusing(operation: Callable[..., Any]) -> Callable[..., Any]:
+    """Make an operation answer with the original's codes and numbers."""
+
+    @wraps(operation)
+    def call(**members: Any) -> Any:
+        try:
+            return operation(**members)
+        except SelectionError as error:
+            numbers = {
+                "residentTokens": error.resident,
+                "estimatedTokens": error.estimate,
+                "budgetTokens": error.budget,
+            }
+            known = {name: number for name, number in numbers.items() if number is not None}
+            raise Refusal(error.code.replace("-", "_").upper(), **known) from None
+
+    return call
+
+
+def _layer(value: Any) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+def resolve_settings(
+    *, global_settings: Any, project_trusted: bool, project_settings: Any = None
+) -> Any:
+    """Resolve layered settings."""
+    settings = resolve(
+        _layer(global_settings), _layer(project_settings), project_trusted=project_trusted
+    )
+    return {
+        "enabled": settings.enabled,
+        "tokenBudget": settings.budget,
+        "trimToTokens": settings.target,
+        "trimToTokensExplicit": settings.explicit,
+    }
 
 
 def default_trim_to_tokens(*, token_budget: int) -> Any:
     """Give what a cut leaves when nothing else is said."""
-    _, aim = limits(token_budget, None, 0, None)
-    return aim
+    if not is_tokens(token_budget):
+        raise InvalidInput("input.tokenBudget: expected a positive integer")
+    return default_target(token_budget)
 
 
-_ABSENT: Any = ...
-
-
-def _limits(code: str, budget: Any, target: Any, window: Any) -> tuple[int, int]:
-    """Resolve, or refuse with the code; a null is no number, and only what is absent is derived."""
-    given = [None if value is _ABSENT else value or 0 for value in (target, window)]
-    try:
-        return limits(budget, given[0], 0, given[1])
-    except InvalidArgument:
-        raise Refusal(code, residentTokens=0, estimatedTokens=0, budgetTokens=0) from None
-
-
+@refusing
 def context_token_limits(
-    *, token_budget: Any, trim_to_tokens: Any = _ABSENT, model_context_window: Any = _ABSENT
+    *, token_budget: Any, trim_to_tokens: Any = ..., model_context_window: Any = ...
 ) -> Any:
     """Give the limit of a request, what a cut leaves, and the model's own limit."""
-    _limits("INVALID_MODEL_CONTEXT", 1, _ABSENT, model_context_window)
-    _limits("INVALID_TOKEN_BUDGET", token_budget, _ABSENT, _ABSENT)
-    limit, aim = _limits("INVALID_TRIM_TARGET", token_budget, trim_to_tokens, model_context_window)
-    window = None if model_context_window is _ABSENT else model_context_window
-    return {"budgetTokens": limit, "trimToTokens": aim, "modelLimit": window}
+    found = limits(token_budget, trim_to_tokens, model_context_window)
+    return {
+        "budgetTokens": found.budget,
+        "trimToTokens": found.target,
+        "modelLimit": found.window,
+    }
 
 
-OPERATIONS = collect("paging", default_trim_to_tokens, context_token_limits)
+OPERATIONS = collect("paging", resolve_settings, default_trim_to_tokens, context_token_limits)
