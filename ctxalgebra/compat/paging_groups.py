@@ -6,14 +6,26 @@ leave with their results (paging, sections 5.2, 5.3, 5.7).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import reduce
 from itertools import pairwise
+from operator import add
 from typing import NamedTuple
 
 from ctxalgebra.compat.paging_keys import CutKey, Frontier, FrontierKind, Host, RawHistory, call_ids
 from ctxalgebra.compat.paging_limits import SelectionError
 
-__all__ = ["Active", "Groups", "Slot", "Unit", "apply_cut", "group", "interrupted", "normalise"]
+__all__ = [
+    "Active",
+    "Groups",
+    "Slot",
+    "Unit",
+    "apply_cut",
+    "group",
+    "interrupted",
+    "normalise",
+    "total",
+]
 
 
 class Slot(NamedTuple):
@@ -28,6 +40,11 @@ class Slot(NamedTuple):
 Slots = Sequence[Slot]
 
 
+def total(weights: Iterable[float]) -> float:
+    """Sum from the left, rounding at each step as the original does (`sum` is more exact)."""
+    return reduce(add, weights, 0)
+
+
 class Unit(NamedTuple):
     """Hold what leaves as a whole.
 
@@ -40,8 +57,8 @@ class Unit(NamedTuple):
     asked: Slots
 
     def weight(self) -> float:
-        """Sum the weights, from the left."""
-        return sum((slot.weight for slot in self.slots), 0)
+        """Weigh the unit."""
+        return total(slot.weight for slot in self.slots)
 
 
 class Active(NamedTuple):
@@ -64,9 +81,12 @@ class Groups(NamedTuple):
         exchanges = () if self.active is None else self.active.exchanges
         return (*self.prefixes, *self.completed, *exchanges)
 
-    def fixed(self) -> Slots:
-        """List what is never evicted."""
-        return () if self.active is None else (*self.active.envelope, *self.active.trailing)
+    def fixed(self, resident: float) -> float:
+        """Weigh what is never evicted."""
+        if self.active is None:
+            return resident
+        envelope = total(slot.weight for slot in self.active.envelope)
+        return resident + envelope + total(slot.weight for slot in self.active.trailing)
 
 
 def _role(slot: Slot) -> object:

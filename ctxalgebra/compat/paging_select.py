@@ -17,7 +17,16 @@ from typing import Any, Literal, NamedTuple, cast
 from attrs import frozen
 
 from ctxalgebra.codecs.pi_weights import host_tokens, resident_tokens
-from ctxalgebra.compat.paging_groups import Groups, Slot, Slots, Unit, apply_cut, group, normalise
+from ctxalgebra.compat.paging_groups import (
+    Groups,
+    Slot,
+    Slots,
+    Unit,
+    apply_cut,
+    group,
+    normalise,
+    total,
+)
 from ctxalgebra.compat.paging_keys import (
     CutState,
     Frontier,
@@ -248,13 +257,13 @@ def _run(basis: _Basis, groups: Groups, remembered: CutState | None, *, stateful
         SelectionError: `active-request-too-large`, `resident-input-too-large`.
     """
     budget, active = basis.limits.budget, groups.active
-    fixed = basis.resident + sum((slot.weight for slot in groups.fixed()), 0)
+    fixed = groups.fixed(basis.resident)
     units = groups.units()
     notice = _Notice(References())
     if remembered is not None:
         weight = host_tokens(remembered.notice)
         notice = _Notice(References.of(remembered.frontier), remembered.notice, weight)
-    retained = fixed + sum((unit.weight() for unit in units), 0)
+    retained = fixed + total(unit.weight() for unit in units)
     end = _Boundary(0, retained, notice, remembered.frontier if remembered else None)
     if not basis.over(end.tokens, budget):
         mode: Mode = "paged" if remembered else "within-budget"
@@ -360,14 +369,14 @@ def select_context(
         Slot(at, message, weight, flag)
         for at, (message, weight, flag) in enumerate(zip(messages, weights, flags, strict=True))
     ]
-    calibration = context_tokens - (resident + sum(weights)) if measured else 0
+    calibration = context_tokens - (resident + total(weights)) if measured else 0
     history = None if raw_history is None else RawHistory(raw_history)
     basis = _Basis(resident, calibration, limits, history, wording or default_wording())
     kept = normalise(slots)
     if not measured and resident > limits.budget:
         raise basis.refuse("resident-input-too-large", "resident input", resident)
     groups = group(kept)
-    full = resident + sum((slot.weight for slot in kept), 0)
+    full = resident + total(slot.weight for slot in kept)
     if cut is None and not basis.over(full, limits.budget):
         placed = tuple(_stored(kept))
         return Selection(placed, basis.shown(full), limits.budget, "within-budget")

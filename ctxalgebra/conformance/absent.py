@@ -36,13 +36,6 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
         """,
     ),
     (
-        "not in the library yet",
-        "paging",
-        """
-        session
-        """,
-    ),
-    (
         "the host's weights of tools are not in the library: kernel.measure",
         "memory",
         """

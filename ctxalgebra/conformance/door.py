@@ -24,6 +24,7 @@ from ctxalgebra.conformance import (
     memory,
     paging,
     paging_select,
+    paging_session,
     paging_tokens,
     travel,
 )
@@ -42,6 +43,7 @@ _MODULES = (
     kernel,
     paging,
     paging_select,
+    paging_session,
     paging_tokens,
     memory,
     travel,

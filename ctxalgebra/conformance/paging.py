@@ -14,27 +14,35 @@ from ctxalgebra.compat.paging_limits import SelectionError
 from ctxalgebra.compat.paging_limits import context_token_limits as limits
 from ctxalgebra.conformance.operations import Refusal, collect
 from ctxalgebra.conformance.values import InvalidInput
+from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.transforms.settings import default_target, is_tokens
 from ctxalgebra.transforms.settings import resolve_settings as resolve
 
-__all__ = ["OPERATIONS", "refusing"]
+__all__ = ["OPERATIONS", "refusal", "refusing"]
+
+
+def refusal(error: SelectionError) -> Refusal:
+    """Write an error with the original's code and numbers."""
+    numbers = {
+        "residentTokens": error.resident,
+        "estimatedTokens": error.estimate,
+        "budgetTokens": error.budget,
+    }
+    known = {name: number for name, number in numbers.items() if number is not None}
+    return Refusal(error.code.replace("-", "_").upper(), **known)
 
 
 def refusing(operation: Callable[..., Any]) -> Callable[..., Any]:
-    """Make an operation answer with the original's codes and numbers."""
+    """Make an operation answer with the original's errors."""
 
     @wraps(operation)
     def call(**members: Any) -> Any:
         try:
             return operation(**members)
         except SelectionError as error:
-            numbers = {
-                "residentTokens": error.resident,
-                "estimatedTokens": error.estimate,
-                "budgetTokens": error.budget,
-            }
-            known = {name: number for name, number in numbers.items() if number is not None}
-            raise Refusal(error.code.replace("-", "_").upper(), **known) from None
+            raise refusal(error) from None
+        except InvalidArgument:
+            raise Refusal("error") from None
 
     return call
 
