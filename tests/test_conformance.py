@@ -323,13 +323,13 @@ def test_unknown_operations_and_absent_ones():
     unknown, missing, hostile = asked(
         [
             request("nobody.knows", {}),
-            request("paging.session", {}),
+            request("travel.travel", {}),
             request("x" * 100_000, {}),
         ]
     )
     assert unknown["error"]["code"] == hostile["error"]["code"] == "unknown-operation"
     assert len(hostile["error"]["reason"]) == 200
-    assert missing == {"kind": "result", "seq": 1, "skipped": absent.ABSENT["paging.session"]}
+    assert missing == {"kind": "result", "seq": 1, "skipped": absent.ABSENT["travel.travel"]}
 
 
 def test_a_lone_surrogate_comes_back_as_an_escape():

@@ -62,7 +62,10 @@ def is_amount(value: object) -> bool:
     """Say whether a value is a finite number that is not negative."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    return value >= 0 and (isinstance(value, int) or isfinite(value))
+    try:
+        return value >= 0 and isfinite(value)
+    except OverflowError:  # an integer that is too large for the original's numbers
+        return False
 
 
 def _refuse(code: str, message: str) -> SelectionError:

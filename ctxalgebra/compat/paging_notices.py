@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal
+from math import floor
 from typing import NamedTuple
 
 from ctxalgebra.codecs.pi_weights import json_text
@@ -73,8 +74,8 @@ def amount(tokens: float) -> str:
     >>> amount(1600.5), amount(128_000)
     ('1,600.5', '128,000')
     """
-    if isinstance(tokens, int):
-        return f"{tokens:,}"
+    if tokens == floor(tokens):
+        return f"{int(tokens):,}"
     rounded = Decimal(repr(tokens)).quantize(Decimal("0.001"), ROUND_HALF_UP)
     return f"{rounded:,f}".rstrip("0").removesuffix(".")
 

@@ -120,7 +120,7 @@ class _Basis(NamedTuple):
         limit = self.limits.budget
         return SelectionError(
             code,
-            f"{what}: about {amount(self.shown(tokens))} tokens",
+            f"{what}: about {self.shown(tokens):,.0f} tokens",
             resident=self.resident,
             estimate=self.shown(tokens),
             budget=limit,
@@ -315,6 +315,12 @@ def _commit(basis: _Basis, view: Groups, run: _Run, remembered: CutState | None)
     return Selection(placed, basis.shown(keyed.tokens), budget, "paged", cut)
 
 
+def _usable(estimates: Estimates, count: int) -> bool:
+    """Say whether there is a weight for each message, and their sum is a number."""
+    weights = estimates.resident, *estimates.messages
+    return len(weights) == count + 1 and all(map(is_amount, weights)) and is_amount(total(weights))
+
+
 def select_context(
     messages: Sequence[Host],
     *,
@@ -359,7 +365,7 @@ def select_context(
     limits = context_token_limits(token_budget, trim_to_tokens, model_context_window)
     measured = is_amount(context_tokens)
     resident: float = 0
-    if measured and estimates is not None and len(estimates.messages) == len(messages):
+    if measured and estimates is not None and _usable(estimates, len(messages)):
         resident, weights = estimates.resident, list(estimates.messages)
     else:
         resident = resident_tokens(system_prompt, active_tools)

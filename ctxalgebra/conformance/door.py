@@ -175,7 +175,7 @@ def serve(source: BinaryIO, target: BinaryIO, *, limit: int = LIMIT) -> None:
 
     >>> from io import BytesIO
     >>> out = BytesIO()
-    >>> serve(BytesIO(b'{"kind":"run","seq":1,"operation":"paging.session","input":{}}\n'), out)
+    >>> serve(BytesIO(b'{"kind":"run","seq":1,"operation":"travel.travel","input":{}}\n'), out)
     >>> out.getvalue().startswith(b'{"kind":"result","seq":1,"skipped":')
     True
     """
