@@ -24,6 +24,8 @@ CODES: dict[str, str] = {
     "duplicate-result": "a call of the open exchange is answered a second time",
     "empty-request": "there is no message to send",
     "in-flight": "a request is open: wait for its reply",
+    "incomplete-results": "an older exchange of a list lacks results",
+    "mismatched-result": "a tool result answers no call of the message in front of it",
     "missing-id": "a call has no id",
     "no-message": "a completed reply has no message",
     "no-request": "there is no open request that a reply could close",
@@ -63,6 +65,11 @@ CODES: dict[str, str] = {
     "invalid-argument": "an argument is outside its range",
     "lone-surrogate": "a text holds a surrogate code point without its pair",
     "wrong-type": "a value has another type than its field",
+    # history
+    "reply-too-long": "the answer of a tool would be longer than its limit",
+    "unknown-anchor": "no item of the history stands at the anchor",
+    "unknown-item": "the history holds no such item, result or part",
+    "withheld-output": "the output is not shown again",
     # bytes at the edge
     "cyclic-parent": "the parents of an entry run in a circle",
     "duplicate-id": "two entries have the same id",

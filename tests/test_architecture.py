@@ -27,12 +27,14 @@ LAYERS = [
     {"model.gate"},
     {"protocol", "profiles"},
     {"tokens"},
+    {"calibration", "measures"},
     {"cache_profiles"},
     {"project", "account", "events", "explain"},
     {"breakpoints"},
     {"transforms.pipeline"},
     {"transforms.select", "transforms.prune", "transforms.thinking", "transforms.settings"},
     {"effects"},
+    {"recall"},
     {"codecs"},
     {"compat"},
     {"store"},
@@ -53,6 +55,7 @@ FAMILIES = {
     "conformance",
     "cli",
     "protocol",
+    "recall",
 }
 IMPURE = {"asyncio", "logging", "os", "random", "secrets", "socket", "threading"}
 IMPURE |= {"subprocess", "time", "uuid"}

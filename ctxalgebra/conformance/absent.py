@@ -60,9 +60,7 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
         "not in the library yet",
         "paging",
         """
-        project_active_branch is_paging_tool_turn find_model_turn_by_tool_call_id
-        navigator_search navigator_browse navigator_load read_context_output recovery_tool
-        public_assistant_block recovery_history_item stats
+        stats
         """,
     ),
     (

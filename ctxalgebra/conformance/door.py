@@ -23,6 +23,7 @@ from ctxalgebra.conformance import (
     kernel,
     memory,
     paging,
+    paging_recall,
     paging_select,
     paging_session,
     paging_tokens,
@@ -42,6 +43,7 @@ SPEC = 1
 _MODULES = (
     kernel,
     paging,
+    paging_recall,
     paging_select,
     paging_session,
     paging_tokens,
