@@ -306,10 +306,10 @@ def _commit(basis: _Basis, view: Groups, run: _Run, remembered: CutState | None)
     keyed = run.keyed
     if keyed is None or keyed.frontier is None or keyed.notice.message is None:
         return "keyless-no-key"
-    cut = CutState(keyed.frontier, keyed.notice.message) if keyed.gone else remembered
+    cut = CutState(keyed.frontier, keyed.notice.message)
     if keyed is run.end:
         return Selection(run.placed, basis.shown(run.tokens), budget, run.mode, cut)
-    if basis.over(keyed.tokens, budget):
+    if basis.over(keyed.tokens, budget):  # always, where that is the remembered cut itself
         return "keyless-snap-over-budget"
     placed = _place(view, keyed.gone, keyed.notice.message)
     return Selection(placed, basis.shown(keyed.tokens), budget, "paged", cut)
