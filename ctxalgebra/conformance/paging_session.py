@@ -7,14 +7,13 @@ from typing import Any, cast
 from attrs import evolve
 
 from ctxalgebra.codecs.lines import clock
-from ctxalgebra.compat.paging_groups import interrupted
-from ctxalgebra.compat.paging_keys import RawItem, call_ids
 from ctxalgebra.compat.paging_limits import SelectionError
 from ctxalgebra.compat.paging_session import PagingState, next_request, resumed
 from ctxalgebra.compat.paging_tokens import clear, record_response
 from ctxalgebra.conformance.operations import Refusal, collect
 from ctxalgebra.conformance.paging import refusal
-from ctxalgebra.conformance.paging_select import selection_out, wording
+from ctxalgebra.conformance.paging_recall import project_active_branch
+from ctxalgebra.conformance.paging_select import read_items, selection_out, wording
 from ctxalgebra.conformance.values import InvalidInput
 from ctxalgebra.errors import InvalidArgument
 
@@ -66,44 +65,6 @@ def session_messages(entries: Entries) -> Entries:
             message = {**message, "content": cast("dict[str, Any]", edit).get("content")}
         messages.append(message)
     return messages
-
-
-def _project(entries: Entries) -> list[RawItem]:
-    """Project a branch to raw history."""
-    spoken = [
-        (str(entry.get("id")), cast("dict[str, Any]", entry["message"]))
-        for entry in entries
-        if entry.get("type") == "message" and isinstance(entry.get("message"), dict)
-    ]
-    spoken = [(n, m) for n, m in spoken if m.get("role") in ("user", "assistant", "toolResult")]
-    items: list[RawItem] = []
-    at = 0
-    while at < len(spoken):
-        name, message = spoken[at]
-        at += 1
-        if message["role"] == "toolResult":
-            raise Refusal("ORPHAN_TOOL_RESULT")
-        results: list[dict[str, Any]] = []
-        seen: set[Any] = set()
-        calls = call_ids(message)
-        while message["role"] == "assistant" and at < len(spoken):
-            result = spoken[at][1]
-            if result["role"] != "toolResult":
-                break
-            call = result.get("toolCallId")
-            if call not in calls:
-                raise Refusal("MISMATCHED_TOOL_RESULT")
-            if call in seen:
-                raise Refusal("DUPLICATE_TOOL_RESULT")
-            seen.add(call)
-            results.append(result)
-            at += 1
-        if len(seen) != len(set(calls)) and not interrupted(message):
-            if at == len(spoken):
-                break
-            raise Refusal("INCOMPLETE_TOOL_RESULTS")
-        items.append(RawItem(name, message, tuple(results)))
-    return items
 
 
 def session(
@@ -171,7 +132,7 @@ def _select(
     persistent = session_messages(entries)
     messages = _entries(op, "messages") if "messages" in op else persistent
     try:
-        raw = None if op.get("noRaw") else _project(entries)
+        raw = None if op.get("noRaw") else read_items(project_active_branch(entries=entries))
     except Refusal as error:
         return state, {"error": {"code": error.code}}
     try:

@@ -1,0 +1,104 @@
+"""Odd input at the door's operations of paging: settings, selector and sessions."""
+
+from __future__ import annotations
+
+import pytest
+
+from ctxalgebra.conformance import door
+
+LENGTHS = {"normal": 100, "budgetDigits": False}
+ITEM = {"id": "h", "kind": "user", "userMessage": {"role": "user", "content": "x"}}
+TURN = {"id": "t", "kind": "modelTurn", "assistantMessage": {"role": "assistant", "content": []}}
+CUT = {"frontier": {"kind": "prefix", "lastEvicted": {"historyId": "h"}}, "notice": {}}
+
+
+def code(operation, given):
+    return door.result(f"paging.{operation}", given).get("error", {}).get("code", "")
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        ["x"], [{}], [{**ITEM, "id": 1}], [{**ITEM, "userMessage": "x"}],
+        [{**ITEM, "userMessage": {"role": "assistant"}}], [{**TURN, "toolResults": 1}],
+        [{**TURN, "toolResults": [1]}],
+    ],
+)  # fmt: skip
+def test_what_is_no_item_is_refused(items):
+    assert code("cut_keys", {"items": items, "messages": []}) == "invalid-input"
+
+
+@pytest.mark.parametrize(
+    "frontier",
+    [
+        {}, {"kind": "prefix"}, {"kind": "prefix", "lastEvicted": {}},
+        {"kind": "other", "lastEvicted": {"historyId": "h"}},
+        {"kind": "prefix", "lastEvicted": {"historyId": "h", "toolCallId": 1}},
+        {"kind": "prefix", "lastEvicted": {"historyId": "h"}, "userHistoryId": 1},
+    ],
+)  # fmt: skip
+def test_what_is_no_frontier_is_refused(frontier):
+    given = {"items": [ITEM], "frontier": frontier}
+    assert code("raw_cut_frontier_resolves", given) == "invalid-input"
+
+
+def test_scripts_of_unknown_operations_are_refused():
+    assert code("cut_state", {"ops": [{"op": "x"}]}) == "invalid-input"
+    for op in ({"op": "x"}, {"op": "append"}, {"op": "append", "entries": [1]}, {"op": "respond"}):
+        given = {"tokenBudget": 9, "noticeLengths": {}, "ops": [op]}
+        assert code("session", given) == "invalid-input"
+    assert code("default_trim_to_tokens", {"tokenBudget": 0}) == "invalid-input"
+
+
+def test_lengths_of_notices_are_lengths():
+    messages = [
+        {"role": "user", "content": "x" * 800, "timestamp": 1},
+        {"role": "user", "content": "y", "timestamp": 2},
+    ]
+    given = {
+        "systemPrompt": "", "activeTools": [], "tokenBudget": 100, "messages": messages,
+        "rawHistoryItems": None,
+    }  # fmt: skip
+    for odd in (-1, "9", 1.5):
+        assert code("select_context", {**given, "noticeLengths": {"normal": odd}}) == (
+            "invalid-input"
+        )
+    huge = {**given, "noticeLengths": {"normal": 10**18}}
+    assert door.result("paging.select_context", huge)["error"]["estimatedTokens"] == 25_002
+    assert code("select_context", {**given, "cutState": CUT, "noticeLengths": LENGTHS}) == ""
+
+
+def entry(name, message):
+    return {"type": "message", "id": name, "timestamp": "t", "message": message}
+
+
+def session(*ops, budget=1000):
+    given = {"tokenBudget": budget, "noticeLengths": LENGTHS, "ops": list(ops)}
+    return door.result("paging.session", given)["output"]
+
+
+def test_errors_of_a_session_are_results_and_it_goes_on():
+    hello = {"role": "user", "content": "hello", "timestamp": 1}
+    orphan = {"role": "toolResult", "toolCallId": "c", "content": [], "timestamp": 2}
+    odd = {"role": "user", "content": 5, "timestamp": 1}
+    first, second, third, fourth, fifth = [
+        found
+        for found in session(
+            {"op": "append", "entries": [entry("a", hello), {"type": "label"}]},
+            {"op": "append", "entries": [{"type": "message", "id": "z", "message": None}]},
+            {"op": "append", "entries": [{"type": "custom_message", "content": "x"}]},
+            {"op": "respond", "entry": {"type": "label"}},
+            {"op": "select"},
+            {"op": "select", "messages": [odd]},
+            {"op": "select", "messages": [orphan], "noRaw": True},
+            {"op": "select", "tokenBudget": 0},
+            {"op": "append", "entries": [entry("b", orphan)]},
+            {"op": "select"},
+        )
+        if found is not None
+    ]
+    assert first["layout"] == [0, 1]
+    assert second == {"error": {"code": "error"}}
+    assert third == {"error": {"code": "INVALID_MESSAGE_STRUCTURE"}}
+    assert fourth["error"]["code"] == "INVALID_TOKEN_BUDGET"
+    assert fifth == {"error": {"code": "ORPHAN_TOOL_RESULT"}}
