@@ -1705,3 +1705,22 @@ def test_results_on_each_branch_find_the_call_that_was_renamed_above_the_fork():
     back = project(at_leaf(decoded.session, there.number)).messages
     assert [m.call for m in back if m.role == "tool"] == ["c1", "c1_2", "c1_3"]
     assert encode(decoded.session) == data
+
+
+def test_a_call_without_an_id_that_is_open_at_a_fork_renames_nothing_else():
+    def line(name, parent, message):
+        return json.dumps({"type": "message", "id": name, "parentId": parent, "message": message})
+
+    call = {"type": "toolCall", "id": "", "name": "read", "arguments": {}}
+    rows = [
+        '{"type":"session","version":3,"id":"s"}',
+        line("a", None, {"role": "user", "content": "go"}),
+        line("b", "a", {"role": "assistant", "content": [call], "stopReason": "toolUse"}),
+        line("c", "b", {"role": "user", "content": "left"}),
+        line("d", "b", {"role": "user", "content": "right"}),
+    ]
+    data = ("\n".join(rows) + "\n").encode()
+    decoded = pi.decode(data)
+    assert encode(decoded.session) == data
+    assert {r.code for r in decoded.repairs} <= {"missing-id", "missing-result"}
+    assert [m.role for m in decoded.session.view.messages()][:2] == ["user", "assistant"]

@@ -93,7 +93,7 @@ class _Pairing:
         for message in [m for index in items if (m := self._messages[index]) is not None]:
             for call in message.calls:
                 renamed.pop(call.id, None)
-            name = renamed.get(message.call)
+            name = renamed.get(message.call) if message.role == "tool" else None
             found.append(message if name is None else evolve(message, call=name))
         return found
 
