@@ -4,7 +4,7 @@ Theory of operation
 -------------------
 All sessions of one journal share one index. An item that is visible gets the next *slot* the
 first time that a search on any path meets it, and keeps it. Postings are arrays of slots with
-counts, in the order of slots. A path is a few *runs* of slots: one when its items were indexed one
+counts, in the order of slots (most words are in one item only: there the code stands by itself). A path is a few *runs* of slots: one when its items were indexed one
 after another, one more for each place where another branch was indexed in between. So a search
 costs what is new on its path, and reads of the postings just its runs; nothing is rebuilt, for no
 branch and no item that is recorded later.
@@ -56,7 +56,7 @@ class Index:
     __slots__ = ("busy", "cells", "facets", "lengths", "places", "postings")
 
     def __init__(self) -> None:
-        self.postings: dict[str, array[int]] = {}
+        self.postings: dict[str, int | array[int]] = {}
         self.facets: dict[tuple[str, str], list[int]] = {}
         self.lengths: list[int] = []
         self.cells: list[Cell] = []
@@ -98,7 +98,9 @@ class Index:
         for word, number in counts.items():
             known = postings.get(word)
             if known is None:
-                postings[word] = array("Q", (shifted | number,))
+                postings[word] = shifted | number
+            elif type(known) is int:
+                postings[word] = array("Q", (known, shifted | number))
             else:
                 known.append(shifted | number)
         facets = [("failed", str(record.failed))]
@@ -165,7 +167,8 @@ def ranked(
     number, lengths = top.seen, index.lengths
     mean = place.total / number
     for word in dict.fromkeys(words(query)):
-        stretches = list(_within(index.postings.get(word, ()), runs, _BITS))
+        codes = index.postings.get(word, ())
+        stretches = list(_within((codes,) if isinstance(codes, int) else codes, runs, _BITS))
         df = sum(map(len, stretches))
         idf = log(1 + (number - df + 0.5) / (df + 0.5))
         for stretch in stretches:
