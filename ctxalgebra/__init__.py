@@ -9,6 +9,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 from ctxalgebra.account import Account, DryRun, PricedBreak, account, breaks, dry_run
+from ctxalgebra.calibration import Calibration, Costs, calibrate, costs, estimate
 from ctxalgebra.effects import (
     AsyncEffects,
     Effects,
@@ -69,7 +70,7 @@ from ctxalgebra.model.parts import (
 from ctxalgebra.model.session import Fold, Node, Session, at_leaf, find, fold, log, path, walk
 from ctxalgebra.model.view import Break, View
 from ctxalgebra.project import Request, project, reply, requests, send
-from ctxalgebra.tokens import Calibration, Measure, calibrate, chars4, estimate
+from ctxalgebra.tokens import Measure, chars4
 from ctxalgebra.transforms.pipeline import CacheState, Pipeline, Stage, pipeline
 from ctxalgebra.transforms.prune import default_stub, drop_suffix, exchanges, pays, prune_suffix
 from ctxalgebra.transforms.select import (
@@ -113,6 +114,7 @@ __all__ = [
     "CacheProfile",
     "CacheState",
     "Calibration",
+    "Costs",
     "CtxError",
     "Cut",
     "Decision",
@@ -180,6 +182,7 @@ __all__ = [
     "cache_profile",
     "calibrate",
     "chars4",
+    "costs",
     "default_breakpoints",
     "default_notice",
     "default_stub",

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxalgebra import (
-    Calibration,
     Cut,
     Drop,
     Evicted,
@@ -28,11 +27,9 @@ from ctxalgebra import (
     Thinking,
     ToolCall,
     Usage,
-    UsageReport,
     account,
     assistant,
     breaks,
-    calibrate,
     chars4,
     drop_suffix,
     estimate,
@@ -444,61 +441,7 @@ def test_a_drop_that_pays_costs_less_than_keeping(rest, saved, horizon):
     assert pays(tail, saved, horizon=horizon) == (drop <= keep - saved * 10)
 
 
-# calibrate and measures
-
-
-def test_calibration_follows_the_reports_and_the_head_never_rises():
-    session = record(Session(), Head(system="s" * 400))
-    session = turn(session, user(of(2000)), "y", usage=Usage(input=8400))
-    assert calibrate(session).estimate(100, 2000) == 8400
-    session = turn(session, user("z"), "y", usage=Usage(input=9000))
-    fit = calibrate(session)
-    assert fit.overhead == 300
-    assert fit.estimate(100, fit.denominator) == 9000
-    session = turn(session, user("z"), "y", usage=Usage(input=2250))
-    assert calibrate(session).overhead == 146
-    session = turn(session, user("z"), "y", usage=Usage(input=1000))
-    fit = calibrate(session)
-    assert fit.overhead < 0
-    assert fit.estimate(100, fit.denominator) == 1000
-
-
-def test_a_late_report_for_the_latest_request_calibrates():
-    session = turn(Session(), user(of(100)), "y")
-    late = record(session, UsageReport(1, Usage(input=500)))
-    assert calibrate(late) == calibrate(turn(Session(), user(of(100)), "y", usage=Usage(input=500)))
-    later = turn(session, user("z"), "y")
-    assert calibrate(record(later, UsageReport(1, Usage(input=500)))) == Calibration()
-
-
-def test_an_estimate_is_never_less_than_what_the_messages_say():
-    session = record(Session(), Head(system="s" * 4000))
-    session = turn(session, user(of(100)), "y", usage=Usage(input=110))
-    assert calibrate(session).overhead < 0
-    session = record(session, Head(system="t"), user("z"))
-    assert 0 < estimate(session) < 110
-    assert not pressure(session, budget=5).fits
-
-
-def test_calibration_ignores_what_reports_nothing_and_starts_anew_on_another_route():
-    session = record(Session(), Head(Route("p", "m")))
-    session = turn(session, user(of(100)), "y", usage=Usage(input=500))
-    known = calibrate(session)
-    assert known != Calibration()
-    for outcome, usage in (("failed", Usage(input=9)), ("completed", Usage()), ("completed", None)):
-        again, _ = send(record(session, user("z")))
-        assert calibrate(reply(again, outcome, assistant("y"), usage=usage)) == known
-    assert calibrate(record(session, Head(Route("p", "m"), system="new"))) == known
-    other = record(session, Head(Route("p", "other")))
-    assert calibrate(other) == known, "it stands in until the other route reports"
-    report = Usage(input=900)
-    fit = calibrate(turn(other, user("z"), "y", usage=report))
-    assert (fit.overhead, fit.numerator) == (0, 900)
-
-
-def test_a_request_of_images_without_tokens_calibrates_the_head():
-    session = turn(Session(), user("hi"), "y", usage=Usage(input=50))
-    assert calibrate(session, measure=lambda value: 0) == Calibration(50)
+# measures
 
 
 def test_chars4_counts_what_the_model_reads():

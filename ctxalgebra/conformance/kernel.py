@@ -17,6 +17,8 @@ from ctxalgebra.account import breaks as breaks_of
 from ctxalgebra.breakpoints import Placed
 from ctxalgebra.breakpoints import plan_breakpoints as plan
 from ctxalgebra.cache_profiles import cache_profile
+from ctxalgebra.calibration import calibrate as calibration_of
+from ctxalgebra.calibration import estimate as estimate_of
 from ctxalgebra.conformance.operations import collect
 from ctxalgebra.conformance.values import InvalidInput, messages_out, recorded, request_out
 from ctxalgebra.conformance.wire import LIMIT
@@ -33,9 +35,7 @@ from ctxalgebra.project import project as project_now
 from ctxalgebra.project import requests as requests_of
 from ctxalgebra.protocol import defects as defects_of
 from ctxalgebra.protocol import repair as repaired
-from ctxalgebra.tokens import calibrate as calibration_of
 from ctxalgebra.tokens import chars4
-from ctxalgebra.tokens import estimate as estimate_of
 from ctxalgebra.transforms.pipeline import CacheState
 from ctxalgebra.transforms.prune import drop_suffix as drop_last
 from ctxalgebra.transforms.prune import exchanges as exchanges_of

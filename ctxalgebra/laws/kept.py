@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from ctxalgebra.account import account, breaks
+from ctxalgebra.calibration import calibrate
 from ctxalgebra.effects import pending
 from ctxalgebra.errors import CtxError
 from ctxalgebra.events import labels, travel
@@ -48,7 +49,7 @@ from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Fold, Node, Session, at_leaf, fold, log, path
 from ctxalgebra.model.view import EMPTY_VIEW, View, step
 from ctxalgebra.project import Request, project, requests
-from ctxalgebra.tokens import calibrate, chars4
+from ctxalgebra.tokens import chars4
 
 __all__ = [
     "accounts",

@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from attrs import frozen
 
+from ctxalgebra.calibration import costs, estimate
 from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.checks import check_callable, check_each, check_type, mistyped
 from ctxalgebra.model.entries import Cut
@@ -14,7 +15,7 @@ from ctxalgebra.model.gate import record
 from ctxalgebra.model.parts import Message, user
 from ctxalgebra.model.session import Session
 from ctxalgebra.model.view import Measure, View
-from ctxalgebra.tokens import calibrate, chars4, check_positive
+from ctxalgebra.tokens import chars4, check_positive
 from ctxalgebra.transforms.pipeline import CacheState, check_cache
 
 __all__ = ["Evicted", "Pressure", "default_notice", "pressure", "select", "snap_frontier"]
@@ -144,36 +145,34 @@ def select(
     limit, aim = limits(budget, target, reserve, window)
     if not callable(notice):
         check_callable(notice, "notice")
-    fit = calibrate(session, measure=measure)
+    if estimate(session, measure=measure) <= (aim if cache == "cold" else limit):
+        return session
     view = session.view
     if view.flight >= 0 or view.holds_loop(0):
         return session
-    head = measure(view.head)
-    total = view.slots.total(measure, view.end)
-    if fit.estimate(head, total) <= (aim if cache == "cold" else limit):
-        return session
 
+    known = costs(session, measure=measure)
+    total, sums = known.total, known.sums
     places, (start, stop) = _places(view)
-    until = view.slots.total
-    active = until(measure, stop) - until(measure, start)
+    active = sums[stop] - sums[start]
     numbers = view.slots.numbers
     chosen: tuple[int, Message] | None = None
     for cut in places:
-        stays = total - until(measure, cut) + (active if cut > start else 0)
-        if cut != places[-1] and fit.estimate(head, stays) > aim:
+        stays = total - sums[cut] + (active if cut > start else 0)
+        if cut != places[-1] and stays > aim:
             continue
         kept = max(0, stop - max(start, view.front)) if cut > start else 0
         # What is kept may be the first behind the front; then what leaves begins behind it.
         first = stop if kept and start <= view.front else view.front
         gone = Evicted(numbers[first], numbers[cut - 1], cut - view.front - kept)
         chosen = cut, user(notice(gone))
-        if fit.estimate(head, stays + measure(chosen[1])) <= aim:
+        if stays + known.fit.scaled(measure(chosen[1])) <= aim:
             break
     if chosen is None:
         return session
     cut, said = chosen
-    stays = total - until(measure, cut) + (active if cut > start else 0)
-    if stays + measure(said) >= total:
+    stays = total - sums[cut] + (active if cut > start else 0)
+    if stays + known.fit.scaled(measure(said)) >= total:
         return session  # the notice would weigh as much as what leaves
     keep = tuple(numbers[start:stop]) if cut > start else ()
     why = f"over {aim} tokens, cache cold" if cache == "cold" else f"over {limit} tokens"
@@ -294,12 +293,10 @@ def pressure(
     Pressure(estimate=2, limit=1, cuttable=False)
     """
     limit, _ = limits(budget, None, reserve, window)
-    fit = calibrate(session, measure=measure)
+    tokens = estimate(session, measure=measure)
     view = session.view
-    total = view.slots.total(measure, view.end)
-    estimate = fit.estimate(measure(view.head), total)
     cuttable = view.flight < 0 and not view.holds_loop(0) and _gain(view, measure) > 0
-    return Pressure(estimate, limit, cuttable)
+    return Pressure(tokens, limit, cuttable)
 
 
 def _gain(view: View, measure: Measure) -> int:

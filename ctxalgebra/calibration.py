@@ -1,0 +1,495 @@
+"""What requests really cost: estimates fitted to what providers reported.
+
+Theory of operation
+-------------------
+A report gives the tokens of one whole request. Where two of them stand in one epoch, the later
+request extends the earlier one, so their difference *is* the cost of the messages between, and
+nothing has to be estimated. These costs stay with their messages: through cuts and replacements,
+on every branch, until another route counts otherwise.
+
+    head      0 ......... a ......... b ...... tail ...... end
+    H         |   C(a)    | C(b)-C(a) | output |  scale   |
+              reported at a           reported at b
+
+* Sums say what the first messages cost together. They are only extended, so that a turn costs
+  its own messages, and a branch copies them once. Between two reports the cost is spread by the
+  measure.
+* The reply itself costs what the provider reported as output, as long as that predicts the next
+  report better than the measure does (hidden reasoning is billed once, and not sent again).
+* What no report brackets is measured and scaled; the scale is what the last 8,000 to 16,000
+  measured tokens turned out to cost.
+* A first report can't tell the head from the messages: both are scaled alike, up or down. More
+  than four tokens for a measured one say that the head is heavier than it looks.
+* After a decision or another head, costs move with their messages; what stands for a message
+  keeps its proportion. The next report tells what that got wrong: a deficit goes to the head and
+  to what was not reported, in proportion; a surplus to the latter alone, since a head doesn't
+  grow with the conversation.
+* A report that is four times off is put aside. If the next one says the same, it was right.
+
+All numbers are integers, costs never fall as messages come, and right after a report that was
+believed the estimate of that request is the report (specification of the paging system,
+section 6; faults W5, W17).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from functools import lru_cache
+from itertools import accumulate, pairwise, repeat
+from operator import sub
+from typing import NamedTuple
+
+from attrs import frozen
+
+from ctxalgebra.model.checks import check_callable, mistyped
+from ctxalgebra.model.entries import DECISIONS, Reply, UsageReport
+from ctxalgebra.model.head import Head, Route, Usage
+from ctxalgebra.model.session import Fold, Node, Session, fold
+from ctxalgebra.model.view import Measure, Shown, Slots, View
+from ctxalgebra.tokens import ceil_div, chars4
+
+__all__ = ["Calibration", "Costs", "calibrate", "costs", "estimate"]
+
+MOST = 4
+"""How many times off a first report, or a later one, is believed."""
+
+WINDOW = 1 << 14
+"""When so many measured tokens have told the scale, each counts half from then on."""
+
+
+@frozen
+class Calibration:
+    """Correct a measure by what a provider reported.
+
+    Args:
+        overhead: tokens by which the head costs more (or less) than it measures.
+        numerator, denominator: the scale of messages that no report brackets.
+    """
+
+    overhead: int = 0
+    numerator: int = 1
+    denominator: int = 1
+
+    def estimate(self, head: int, messages: int) -> int:
+        """Estimate the input tokens of a request from what its head and messages measure.
+
+        >>> Calibration(300, 4, 1).estimate(100, 2000)
+        8400
+        """
+        return max(head + self.overhead, 0) + self.scaled(messages)
+
+    def scaled(self, messages: int) -> int:
+        """Scale what messages measure."""
+        return ceil_div(messages * self.numerator, self.denominator)
+
+
+@frozen
+class Costs:
+    """Tell what the next request costs, part by part, in calibrated tokens.
+
+    Args:
+        head: what system text and tools cost.
+        sums: what the first messages cost together: `sums[n]` for `n` of them, never falling.
+        fit: how other messages would be estimated.
+    """
+
+    head: int
+    sums: tuple[int, ...]
+    fit: Calibration
+
+    @property
+    def total(self) -> int:
+        """The input tokens of the request."""
+        return self.head + self.sums[-1]
+
+
+class _Known(NamedTuple):
+    """What the reports of a path told.
+
+    Fields: the `route` that reported, None before the first report; the `head` it was told of,
+    what that costs, and what it measures; the `slots` that are costed, the first `end` of them,
+    whose costs add up as `sums` tells and which measure `raw`; `start`, where the last report
+    began to tell something new; the `tail`: what the reply behind them costs by its output, and
+    what they measure with it, -1 where that was not reported; the scale; `lean`, how much worse
+    outputs predict than the measure does; the `loose` slots, whose cost is a guess since a
+    decision or another head, None if there was neither since the last report; the number of the
+    last decision that `changed` the window; the report in `doubt`, 0 for none.
+
+    `sums` is shared along a line, as the slots are: each value knows how much of it is its own.
+    """
+
+    route: Route | None
+    head: Head
+    cost: int
+    measured: int
+    slots: Slots
+    sums: list[int]
+    start: int
+    end: int
+    raw: int
+    output: int
+    tail: int
+    numerator: int
+    denominator: int
+    lean: int
+    loose: frozenset[int] | None
+    changed: int
+    doubt: int
+
+
+_NOTHING = _Known(
+    None, Head(), 0, 0, Slots([], []), [0], 0, 0, 0, 0, -1, 1, 1, 0, None, -1, 0
+)  # fmt: skip
+_NO_GUESS: frozenset[int] = frozenset()
+
+
+def _grown(sums: list[int], end: int, new: list[int]) -> list[int]:
+    """Put sums behind the first `end`: in the shared list if the place is free, else in a copy."""
+    if len(sums) == end + 1:
+        sums += new
+    # Compared after that, too: another thread may have taken the place in between.
+    if sums[end + 1 : end + 1 + len(new)] == new:
+        return sums
+    return [*sums[: end + 1], *new]
+
+
+def _shared(low: int, part: int, totals: list[int]) -> list[int]:
+    """Spread a cost over messages by what they measure, or evenly where that is nothing.
+
+    Args:
+        low: what those in front cost.
+        part: what these cost together.
+        totals: what all measure, up to in front of these and up to each of them.
+    """
+    below, whole = totals[0], totals[-1] - totals[0]
+    if not whole:
+        count = len(totals) - 1
+        return [low + part * at // count for at in range(1, count + 1)]
+    return [low + part * (total - below) // whole for total in totals[1:]]
+
+
+def _totals(slots: Slots, measure: Measure, start: int, end: int) -> list[int]:
+    return [slots.total(measure, at) for at in range(start, end + 1)]
+
+
+def _singles(sums: list[int]) -> list[int]:
+    """Give what each message costs."""
+    return [*map(sub, sums[1:], sums)]
+
+
+def _scaled(known: _Known, raw: int) -> int:
+    return -(-raw * known.numerator // known.denominator)
+
+
+def _until(known: _Known) -> tuple[int, int, int]:
+    """Say how many messages are costed, what they cost and what they measure.
+
+    The reply belongs to them where its output is a better guess than its measure.
+    """
+    end, cost = known.end, known.sums[known.end]
+    if known.tail < 0 or known.lean > 0:
+        return end, cost, known.raw
+    return end + 1, cost + known.output, known.tail
+
+
+def _costed(known: _Known) -> list[int]:
+    """Copy out what the first messages cost, as far as that is known."""
+    sums = known.sums[: known.end + 1]
+    end, cost, _ = _until(known)
+    return [*sums, cost] if end > known.end else sums
+
+
+# What changes the window
+
+
+def _head_cost(known: _Known, measured: int) -> int:
+    """Estimate another head: it costs as much over its measure, or as little of it, as this one."""
+    over = known.cost - known.measured
+    return measured + over if over >= 0 else ceil_div(known.cost * measured, known.measured)
+
+
+def _moved(known: _Known, node: Node, view: View, measure: Measure) -> _Known:
+    """Let costs move with their messages when a decision, or a head, changed the window."""
+    if known.route is None or known.head == node.entry:
+        return known._replace(changed=node.number)
+    old, new, numbers = known.slots.messages, view.slots.messages, view.slots.numbers
+    before = _costed(known)
+    until, end = len(before) - 1, view.end
+    stand = known.slots.numbers[:until]
+    if numbers[:until] == stand and new[:until] == old[:until] and view.head == known.head:
+        return known._replace(slots=view.slots, changed=node.number)
+    stood = dict(zip(stand, range(until), strict=True))
+    while end and numbers[end - 1] not in stood:
+        end -= 1  # what was not costed stays so, unless it stands in front of what was
+    # This is done for all that is shown, so that its loops are those of the interpreter.
+    places = [*map(stood.get, numbers[:end], repeat(-1))]
+    single = _singles(before)
+    costs = [single[at] for at in places]
+    guessed = known.loose or _NO_GUESS
+    loose = {slot for slot, at in enumerate(places) if at in guessed} if guessed else set[int]()
+    changed = [slot for slot, at in enumerate(places) if at < 0 or new[slot] is not old[at]]
+    for slot in changed:
+        at, weight = places[slot], measure(new[slot])
+        if at < 0:
+            costs[slot] = _scaled(known, weight)
+        elif whole := measure(old[at]):
+            costs[slot] = ceil_div(costs[slot] * weight, whole)
+        loose.add(slot)
+    head = measure(view.head)
+    return known._replace(
+        head=view.head,
+        cost=known.cost if view.head == known.head else _head_cost(known, head),
+        measured=head,
+        slots=view.slots,
+        sums=[*accumulate(costs, initial=0)],
+        start=0,
+        end=end,
+        raw=view.slots.total(measure, end),
+        tail=-1,
+        loose=frozenset(loose),
+        changed=node.number,
+    )
+
+
+# What reports tell
+
+
+def _settled(known: _Known, sent: Shown, reported: int, measure: Measure, *, anew: bool) -> _Known:
+    """Distribute a report over the head and the messages that no other report told of.
+
+    Args:
+        anew: over all of them, since what is known was told of another route, or wrong.
+    """
+    slots, end, first = sent.slots, sent.end, known.route is None
+    if first:
+        head = measure(sent.head)
+        known = known._replace(cost=head, measured=head)
+    sums = _costed(known)
+    until, cost, raw = _until(known)
+    totals = _totals(slots, measure, until, end)
+    sums += [cost + _scaled(known, total - raw) for total in totals[1:]]
+    loose = known.loose or _NO_GUESS
+    guesses = range(end) if anew else sorted((*loose, *range(until, end)))
+    share = sum(sums[at + 1] - sums[at] for at in guesses)
+    whole = known.cost + share  # what is not certain, and what it ought to be
+    free = reported - sums[end] + share
+    if free < 0:
+        return _settled(known, sent, reported, measure, anew=True)
+    if not share:
+        cost = free
+    elif anew or free < whole:
+        cost = ceil_div(free * known.cost, whole)
+    else:
+        cost = known.cost
+    most = MOST * sum(measure(slots.messages[at]) for at in guesses)
+    if share and free - cost > most and (first or not anew):
+        cost = max(cost, free - share)  # so much no message weighs: it is the head
+    left = free - cost
+    costs = _singles(sums)
+    told = [0, *accumulate(costs[at] for at in guesses)]
+    for at, (low, high) in zip(guesses, pairwise(told), strict=True):
+        costs[at] = high * left // share - low * left // share if share else 0
+    numerator, denominator = known.numerator, known.denominator
+    if first and share:
+        numerator, denominator = left, share
+    elif anew and whole:
+        numerator = max(1, ceil_div(numerator * free, whole))
+    return known._replace(
+        route=sent.head.route,
+        head=sent.head,
+        cost=cost,
+        slots=slots,
+        sums=[*accumulate(costs, initial=0)],
+        start=0,
+        end=end,
+        raw=totals[-1],
+        tail=-1,
+        numerator=numerator,
+        denominator=denominator,
+        loose=None,
+        doubt=0,
+    )
+
+
+def _reported(known: _Known, sent: Shown, reported: int, measure: Measure) -> _Known:
+    """Learn from a report that does not simply extend the one before it."""
+    end, slots = sent.end, sent.slots
+    if known.route is None:
+        return _settled(known, sent, reported, measure, anew=True)
+    if end == known.end:
+        known = known._replace(tail=-1)  # it replaces the last report
+    raw = slots.total(measure, end)
+    _, cost, below = _until(known)
+    expected = known.cost + cost + _scaled(known, raw - below)
+    believable = expected <= MOST * reported <= MOST * MOST * expected
+    if not believable and not known.doubt <= 2 * reported <= 4 * known.doubt:
+        return known._replace(doubt=reported)
+    anew = sent.head.route != known.route
+    if anew or known.loose is not None:
+        return _settled(known, sent, reported, measure, anew=anew)
+    # What it contradicts is taken back.
+    left, most = reported - known.cost, known.start if end == known.end else known.end
+    start = min(bisect_right(known.sums, left, 0, known.end + 1) - 1, most)
+    if start <= 0:
+        return _settled(known, sent, reported, measure, anew=True)
+    low = known.sums[start]
+    new = _shared(low, left - low, _totals(slots, measure, start, end))
+    return known._replace(
+        head=sent.head,
+        slots=slots,
+        sums=_grown(known.sums, start, new),
+        start=start,
+        end=end,
+        raw=raw,
+        tail=-1,
+        doubt=0,
+    )
+
+
+def _extended(known: _Known, sent: Shown, reported: int, measure: Measure) -> _Known | None:
+    """Learn from a report that extends the one before it, as nearly all do; None for others."""
+    slots, end, start, sums = sent.slots, sent.end, known.end, known.sums
+    before, raw, cost = sums[start], slots.total(measure, end), reported - known.cost
+    gained, measured = cost - before, raw - known.raw
+    if (
+        known.loose is not None
+        or end <= start
+        or gained < 0
+        or reported > MOST * (known.cost + before + measured)
+        or (sent.head.route is not known.route and sent.head.route != known.route)
+    ):
+        return None
+    numerator, denominator, lean = known.numerator, known.denominator, known.lean
+    new, low, first = [cost], before, start
+    if known.tail >= 0:
+        rest, weight = gained - known.output, raw - known.tail
+        off = abs(rest * denominator - weight * numerator)
+        off -= abs(gained * denominator - measured * numerator)
+        if lean <= 0 <= rest and end > start + 1:
+            gained, measured, low, first = rest, weight, before + known.output, start + 1
+            new = [low, cost]
+        lean += off // denominator - (lean >> 3)
+    if end > first + 1:
+        if first == start and end == first + 2 and measured:
+            # A reply and what came of it: nearly every turn.
+            new = [low + gained * (slots.total(measure, end - 1) - known.raw) // measured, cost]
+        else:
+            new[-1:] = _shared(low, gained, _totals(slots, measure, first, end))
+    if denominator > WINDOW:
+        numerator = -(-numerator * (WINDOW >> 1) // denominator)
+        denominator = WINDOW >> 1
+    most = MOST * measured
+    return _Known(
+        known.route, sent.head, known.cost, known.measured, slots, _grown(sums, start, new),
+        start, end, raw, 0, -1, numerator + (gained if gained < most else most),
+        denominator + measured, lean, None, known.changed, 0,
+    )  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def _calibration(measure: Measure) -> Fold[_Known]:
+    check_callable(measure, "measure")
+
+    def step(known: _Known, node: Node, view: View) -> _Known:
+        entry, sent = node.entry, view.sent
+        usage: Usage | None = None
+        if type(entry) is Reply:
+            usage = entry.usage if entry.outcome == "completed" else None
+        elif type(entry) is not UsageReport:
+            return _moved(known, node, view, measure)
+        elif sent is not None and entry.sent == sent.number > known.changed:
+            usage = entry.usage
+        if sent is None or usage is None or not usage.input:
+            return known
+        now = _extended(known, sent, usage.input, measure) if known.route is not None else None
+        if now is None:
+            now = _reported(known, sent, usage.input, measure)
+        slots, end = view.slots, sent.end
+        if not usage.output or now.doubt or end == view.end:
+            return now
+        if slots.messages[end].role != "assistant":
+            return now
+        return now._replace(output=usage.output, tail=slots.total(measure, end + 1), slots=slots)
+
+    return Fold("calibration", _NOTHING, step, reads=(Reply, UsageReport, Head, *DECISIONS))
+
+
+def _knowledge(session: Session, measure: Measure) -> _Known:
+    try:
+        what = _calibration(measure)
+    except TypeError:  # what was measured is remembered by the measure
+        raise mistyped(measure, "a function that can be hashed", "measure") from None
+    return fold(session, what)
+
+
+def _fit(known: _Known) -> Calibration:
+    return Calibration(known.cost - known.measured, known.numerator, known.denominator)
+
+
+def calibrate(session: Session, *, measure: Measure = chars4) -> Calibration:
+    """Fit the measure to the usage that providers reported on this path (a query; records nothing).
+
+    Gives the head's overhead and the scale of messages that no report brackets; `costs` gives
+    what each message costs. Reads: completed replies with usage, late reports for the latest
+    request, heads and decisions. Without a report, the calibration is neutral. The first report
+    of another route scales what is known; until it comes, what fitted the earlier route stands in.
+
+    Raises:
+        InvalidArgument: `wrong-type`.
+
+    >>> from ctxalgebra import *
+    >>> session = record(Session(), Head(system="s" * 400), user("x" * 8000))
+    >>> session, _ = send(session)
+    >>> session = reply(session, "completed", assistant("ok"), usage=Usage(input=8400))
+    >>> calibrate(session)
+    Calibration(overhead=300, numerator=8000, denominator=2000)
+    """
+    return _fit(_knowledge(session, measure))
+
+
+def estimate(session: Session, *, measure: Measure = chars4) -> int:
+    """Estimate the input tokens of the request that `project` gives now, calibrated.
+
+    Right after a report it is that report for the request that was sent, and the reply's output.
+
+    Raises:
+        InvalidArgument: `wrong-type`.
+
+    >>> from ctxalgebra import Session, record, user
+    >>> estimate(record(Session(), user("12345")))
+    2
+    """
+    known = _knowledge(session, measure)
+    view = session.view
+    raw = view.slots.total(measure, view.end)
+    if known.route is None:
+        return measure(view.head) + raw
+    cost, below = known.cost + known.sums[known.end], known.raw
+    if known.tail >= 0 >= known.lean:
+        cost, below = cost + known.output, known.tail
+    return cost - (below - raw) * known.numerator // known.denominator
+
+
+def costs(session: Session, *, measure: Measure = chars4) -> Costs:
+    """Tell what the next request costs: its head, and its first messages up to each.
+
+    What a cut keeps is a difference of two sums. Costs the messages that are shown.
+
+    Raises:
+        InvalidArgument: `wrong-type`.
+
+    >>> from ctxalgebra import *
+    >>> session, _ = send(record(Session(), Head(system="s" * 400), user("x" * 8000)))
+    >>> session = reply(session, "completed", assistant("ok"), usage=Usage(input=8400))
+    >>> costs(session)
+    Costs(head=400, sums=(0, 8000, 8004), fit=Calibration(overhead=300, numerator=8000, \
+denominator=2000))
+    """
+    known = _knowledge(session, measure)
+    view = session.view
+    sums = _costed(known)
+    until, cost, raw = _until(known)
+    totals = _totals(view.slots, measure, until, view.end)
+    sums += [cost + _scaled(known, total - raw) for total in totals[1:]]
+    head = measure(view.head) if known.route is None else known.cost
+    return Costs(head, tuple(sums), _fit(known))
