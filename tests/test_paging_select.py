@@ -11,11 +11,12 @@ from ctxalgebra.codecs.pi_weights import host_tokens
 from ctxalgebra.compat.paging_groups import Slot, group, normalise
 from ctxalgebra.compat.paging_keys import CutKey, CutState, Frontier, RawHistory, RawItem
 from ctxalgebra.compat.paging_limits import SelectionError, context_token_limits
-from ctxalgebra.compat.paging_notices import amount, default_wording
+from ctxalgebra.compat.paging_notices import default_wording
 from ctxalgebra.compat.paging_select import FALLBACKS, select_context
 from ctxalgebra.compat.paging_session import PagingState, next_request
 from ctxalgebra.compat.paging_tokens import Estimates, record_response
 from ctxalgebra.errors import CODES
+from ctxalgebra.recall.stats import thousands
 from ctxalgebra.transforms.settings import PagingSettings, resolve_settings, warn_headroom
 
 
@@ -446,7 +447,7 @@ def test_call_ids_that_come_again_lead_the_notice_to_the_newest_turn():
 
 
 def test_amounts_and_wording():
-    assert [amount(n) for n in (0.5, 1600.5, 12345.6789, 1e30)] == [
+    assert [thousands(n) for n in (0.5, 1600.5, 12345.6789, 1e30)] == [
         "0.5", "1,600.5", "12,345.679", "1,000,000,000,000,000,019,884,624,838,656",
     ]  # fmt: skip
     plain = default_wording().notice("9", None, None)

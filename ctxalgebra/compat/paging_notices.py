@@ -6,14 +6,12 @@ The wording is free, its content is not; the caller may word it otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal
-from math import floor
 from typing import NamedTuple
 
 from ctxalgebra.codecs.pi_weights import json_text
 from ctxalgebra.compat.paging_keys import Frontier, Host, RawHistory
 
-__all__ = ["References", "ToolReference", "Wording", "amount", "default_wording", "user_message"]
+__all__ = ["References", "ToolReference", "Wording", "default_wording", "user_message"]
 
 TOOLS = "search_history, browse_history, load_history and read_context_output"
 
@@ -66,18 +64,6 @@ class References(NamedTuple):
     def of(cls, frontier: Frontier) -> References:
         """Begin at a remembered frontier."""
         return cls(frontier.last.history)
-
-
-def amount(tokens: float) -> str:
-    """Write a number of tokens: groups of three digits, at most three decimals.
-
-    >>> amount(1600.5), amount(128_000)
-    ('1,600.5', '128,000')
-    """
-    if tokens == floor(tokens):
-        return f"{int(tokens):,}"
-    rounded = Decimal(repr(tokens)).quantize(Decimal("0.001"), ROUND_HALF_UP)
-    return f"{rounded:,f}".rstrip("0").removesuffix(".")
 
 
 def user_message(text: str) -> dict[str, object]:

@@ -45,11 +45,11 @@ from ctxalgebra.compat.paging_limits import (
 from ctxalgebra.compat.paging_notices import (
     References,
     Wording,
-    amount,
     default_wording,
     user_message,
 )
 from ctxalgebra.compat.paging_tokens import Estimates
+from ctxalgebra.recall.stats import thousands
 
 __all__ = ["FALLBACKS", "Mode", "Placed", "Selection", "select_context"]
 
@@ -209,7 +209,7 @@ def _noticed(notice: _Notice, unit: Unit, basis: _Basis) -> _Notice:
     points = notice.points.past([slot.message for slot in unit.slots], basis.history)
     if notice.message is not None and points == notice.points:
         return notice
-    placed = _generated("notice", basis.wording.notice(amount(basis.limits.budget), *points))
+    placed = _generated("notice", basis.wording.notice(thousands(basis.limits.budget), *points))
     return _Notice(points, placed.message, _weight(placed))
 
 
@@ -229,7 +229,7 @@ def _protected(unit: Unit, history: RawHistory | None) -> bool:
 def _exceptional(basis: _Basis, groups: Groups, unit: Unit, end: _Boundary) -> _Run:
     """Send protected results over the budget: in full where the window allows, else replaced."""
     window = basis.limits.window
-    front = _generated("overflow-notice", basis.wording.overflow(amount(basis.limits.budget)))
+    front = _generated("overflow-notice", basis.wording.overflow(thousands(basis.limits.budget)))
     rest = _place(groups, end.gone, None)
     tokens = end.retained + _weight(front)
     if not basis.over(tokens, window):
@@ -358,7 +358,7 @@ def select_context(
 
     >>> old, new = ({"role": "user", "content": text * 400} for text in "ab")
     >>> items = [RawItem("h1", old), RawItem("h2", new)]
-    >>> selected = select_context([old, new], token_budget=250, raw_history=items)
+    >>> selected = select_context([old, new], token_budget=200, raw_history=items)
     >>> selected.mode, selected.cut.frontier
     ('paged', Frontier(kind='completedTurn', last=CutKey(history='h1', call=None), user=None))
     """

@@ -58,13 +58,6 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "not in the library yet",
-        "paging",
-        """
-        stats
-        """,
-    ),
-    (
-        "not in the library yet",
         "memory",
         """
         load_config bool num extract_text shorten sanitize_output truncate_tail truncate_head

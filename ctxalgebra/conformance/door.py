@@ -26,6 +26,7 @@ from ctxalgebra.conformance import (
     paging_recall,
     paging_select,
     paging_session,
+    paging_stats,
     paging_tokens,
     travel,
 )
@@ -46,6 +47,7 @@ _MODULES = (
     paging_recall,
     paging_select,
     paging_session,
+    paging_stats,
     paging_tokens,
     memory,
     travel,
