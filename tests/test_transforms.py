@@ -262,7 +262,7 @@ def test_a_notice_that_is_too_long_costs_a_further_turn():
     for _ in range(5):
         session = turn(session, user(of(50)), of(50))
     cut = select(record(session, user("now")), budget=400, target=220, notice=notice)
-    assert told == [6, 8]
+    assert told == [8, 6], "the deepest is asked for first: it says how much always stays"
     assert [m.role for m in project(cut).messages] == ["user", "user", "assistant", "user"]
 
 

@@ -122,7 +122,8 @@ def select(
 
     Args:
         budget: most input tokens of a request.
-        target: what a cut leaves at most, in tokens; 5/8 of the budget by default.
+        target: what a cut leaves at most, in tokens; 5/8 of the budget by default. Where head and
+            protected messages leave no room for that, the same share of what room there is.
         reserve: tokens of the window kept free for the reply.
         window: the model's context window in tokens; caps the budget at `window - reserve`.
         measure: tokens of a message or head.
@@ -156,27 +157,49 @@ def select(
     places, (start, stop) = _places(view)
     active = sums[stop] - sums[start]
     numbers = view.slots.numbers
-    chosen: tuple[int, Message] | None = None
-    for cut in places:
-        stays = total - sums[cut] + (active if cut > start else 0)
-        if cut != places[-1] and stays > aim:
-            continue
+
+    def stays(cut: int) -> int:
+        return total - sums[cut] + (active if cut > start else 0)
+
+    def tell(cut: int) -> tuple[Message, int]:
         kept = max(0, stop - max(start, view.front)) if cut > start else 0
         # What is kept may be the first behind the front; then what leaves begins behind it.
         first = stop if kept and start <= view.front else view.front
-        gone = Evicted(numbers[first], numbers[cut - 1], cut - view.front - kept)
-        chosen = cut, user(notice(gone))
-        if stays + known.fit.scaled(measure(chosen[1])) <= aim:
-            break
-    if chosen is None:
+        said = user(notice(Evicted(numbers[first], numbers[cut - 1], cut - view.front - kept)))
+        return said, stays(cut) + known.fit.scaled(measure(said))
+
+    if not places:
         return session
-    cut, said = chosen
-    stays = total - sums[cut] + (active if cut > start else 0)
-    if stays + known.fit.scaled(measure(said)) >= total:
+    cut = places[-1]
+    said, tokens = tell(cut)
+    if tokens >= total:
         return session  # the notice would weigh as much as what leaves
+    aim = _above(stays(cut), aim, limit, said=target is not None)
+    if total <= aim:
+        return session  # in a cold cache: more than the target alone, and nothing to gain
+    for place in places[:-1]:
+        if stays(place) <= aim:
+            told, tokens = tell(place)
+            if tokens <= aim:
+                cut, said = place, told
+                break
     keep = tuple(numbers[start:stop]) if cut > start else ()
     why = f"over {aim} tokens, cache cold" if cache == "cold" else f"over {limit} tokens"
     return record(session, Cut(numbers[cut - 1], said, why, keep, breaks=True))
+
+
+def _above(floor: int, aim: int, limit: int, *, said: bool) -> int:
+    """Raise a target that what always stays leaves no room for.
+
+    The floor is what the deepest cut leaves, without its notice: a cut doesn't move it. Where the
+    target lies below it, or where nobody said it and it leaves less than half of the room above
+    the floor, a cut to it would take nearly all history whenever it takes any. Then the target
+    counts of the room instead of the limit.
+    """
+    room = limit - floor
+    if room > 0 and (floor >= aim or (not said and 2 * (aim - floor) < room)):
+        return floor + room * aim // limit
+    return aim
 
 
 def limits(budget: int, target: int | None, reserve: int, window: int | None) -> tuple[int, int]:
