@@ -22,6 +22,7 @@ LAYERS = [
     {"model.parts"},
     {"model.head"},
     {"model.entries"},
+    {"model.exchange"},
     {"model.view"},
     {"model.session"},
     {"model.gate"},

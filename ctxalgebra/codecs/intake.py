@@ -334,8 +334,7 @@ class Intake:
     def _message(self, index: int, message: Message) -> None:
         shown = self._plans[index].shown.get(index)
         if message.role == "tool":
-            view = self.session.view
-            waits = shown is not None and shown.call in view.open and shown.call not in view.results
+            waits = shown is not None and self.session.view.results.awaits(shown.call)
             if index in self._moved or not waits:
                 self._stand(index)
                 return

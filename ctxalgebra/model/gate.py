@@ -75,7 +75,7 @@ def _no_open_call(session: Session, _: Any) -> str | None:
 
 
 def _answers_open_call(session: Session, message: Message) -> str | None:
-    if message.call not in session.view.open:
+    if message.call not in session.view.results.calls:
         return f"no open call has the id {message.call!r}"
     return None
 

@@ -27,9 +27,8 @@ Nothing here refuses anything: legality is the gate's.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from attrs import evolve, frozen
@@ -49,6 +48,7 @@ from ctxalgebra.model.entries import (
     Strip,
     UsageReport,
 )
+from ctxalgebra.model.exchange import NO_RESULTS, Results, awaiting
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Message, Text, Thinking
 
@@ -188,7 +188,7 @@ class View(NamedTuple):
     fresh: int
     flight: int
     open: tuple[str, ...]
-    results: Mapping[str, tuple[int, Message]]
+    results: Results
     waiting: Numbered
     frontier: int
     sent: Shown | None
@@ -237,10 +237,8 @@ class View(NamedTuple):
         return self.thinking(max(at, self.loop(self.end))) < self.end
 
 
-_NO_RESULTS: Mapping[str, tuple[int, Message]] = MappingProxyType({})
-
 EMPTY_VIEW = View(
-    Head(), Slots([], []), 0, 0, 0, 0, 0, -1, (), _NO_RESULTS, (), -1, None, None, ()
+    Head(), Slots([], []), 0, 0, 0, 0, 0, -1, (), NO_RESULTS, (), -1, None, None, ()
 )  # fmt: skip
 
 
@@ -298,14 +296,15 @@ def _show(view: View, items: Numbered, read: int, fresh: int, waiting: Numbered 
         if message.calls:
             opened = tuple([call.id for call in message.calls])
     return View(
-        view.head, slots, end, view.front, view.fixed, read, fresh, -1, opened, _NO_RESULTS,
-        waiting, view.frontier, view.sent, None if view.flight >= 0 else view.broke, view.pending,
+        view.head, slots, end, view.front, view.fixed, read, fresh, -1, opened,
+        awaiting(opened) if opened else NO_RESULTS, waiting, view.frontier, view.sent,
+        None if view.flight >= 0 else view.broke, view.pending,
     )  # fmt: skip
 
 
 def _message(view: View, number: int, message: Message) -> View:
     if message.role == "tool":
-        results = {**view.results, message.call: (number, message)}
+        results = view.results.answered(message.call, number, message)
         if len(results) < len(view.open):
             return view._replace(results=results)
         items = (*[results[call] for call in view.open], *view.waiting)
@@ -336,7 +335,7 @@ def _sent(view: View, number: int, _: Sent) -> View:
             broke = None if shared == before.end else Break(number, shared, broke.why, broke.by)
     sent = Shown(number, head, slots, end, shared, -1 if before is None else before.number)
     return View(
-        head, slots, end, view.front, end, view.read, view.fresh, number, (), _NO_RESULTS, (),
+        head, slots, end, view.front, end, view.read, view.fresh, number, (), NO_RESULTS, (),
         view.frontier, sent, broke, view.pending,
     )  # fmt: skip
 

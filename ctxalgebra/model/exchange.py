@@ -1,0 +1,71 @@
+"""The open exchange: calls that wait for their results, and the results so far."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from itertools import islice
+
+from ctxalgebra.model.parts import Message
+
+__all__ = ["NO_RESULTS", "Results", "awaiting"]
+
+Found = tuple[int, int, Message]
+"""Of a result: how many came before it, the number of its entry, and itself."""
+
+
+class Results(Mapping[str, tuple[int, Message]]):
+    """Hold what the calls of the open exchange were answered so far; never changes.
+
+    Views of one line share the table and each knows how much of it is its own, so that a result
+    costs itself, however many calls there are. Whoever finds another's in its place copies.
+
+    Attributes:
+        calls: the ids that can be answered.
+    """
+
+    __slots__ = ("_count", "_table", "calls")
+
+    def __init__(self, calls: Collection[str], table: dict[str, Found], count: int) -> None:
+        self.calls = calls
+        self._table = table
+        self._count = count
+
+    def awaits(self, call: str) -> bool:
+        """Say whether a call is open and has no result yet."""
+        return call in self.calls and call not in self
+
+    def answered(self, call: str, number: int, message: Message) -> Results:
+        """Add a result for a call that has none yet."""
+        found = (self._count, number, message)
+        table = self._table
+        if len(table) == self._count > 0:
+            table[call] = found
+        # Checked after the entry is there, too: another thread may have taken the place.
+        if len(table) != self._count + 1 or table.get(call) is not found:
+            table = dict(islice(self._table.items(), self._count))
+            table[call] = found
+        return Results(self.calls, table, self._count + 1)
+
+    def __getitem__(self, call: str) -> tuple[int, Message]:
+        """Give the number and the message of the result of a call."""
+        place, number, message = self._table[call]
+        if place >= self._count:
+            raise KeyError(call)
+        return number, message
+
+    def __iter__(self) -> Iterator[str]:
+        """Give the calls that are answered, in the order of arrival."""
+        return iter(list(islice(self._table, self._count)))
+
+    def __len__(self) -> int:
+        """Count the results."""
+        return self._count
+
+
+NO_RESULTS = Results((), {}, 0)
+
+
+def awaiting(calls: tuple[str, ...]) -> Results:
+    """Begin an exchange."""
+    # A set pays only where a look through the few calls there are would not.
+    return Results(calls if len(calls) < 16 else frozenset(calls), {}, 0)
