@@ -55,7 +55,7 @@ def test_results_of_diverging_sessions_are_their_own(order, forks):
         if count in forks:
             fork = record(sessions[-1], tool_result(f"c{n}", "fork"))
             assert len(open_calls(fork)) == 19 - count
-            with pytest.raises(ProtocolViolation, match="(duplicate|orphan)-result"):
+            with pytest.raises(ProtocolViolation, match=r"(duplicate|orphan)-result"):
                 record(fork, tool_result(f"c{n}", "again"))
         sessions.append(grown)
     shown = [message.parts[0].text for message in project(sessions[-1]).messages[2:]]
