@@ -10,7 +10,8 @@ in the file, and writes what a grown one has more, with one write behind the las
 * a write that fails (a full disk) is taken back; file and store stay as they were;
 * a file is created under another name and then put in place, so that it is there whole or not;
 * what is in the file is decoded, gate and all: an illegal journal is an error, and isn't touched;
-* whoever else writes to the file is noticed before the next write.
+* whoever else lengthens, shortens, replaces or removes the file is noticed before the next write;
+* what is no plain file (a pipe, a device, a directory) is refused before anything is created.
 
 A process that is killed loses nothing that `append` has returned from. Where power may fail, ask
 for `sync`, which waits until the disk has it.
@@ -23,6 +24,7 @@ the whole. Needs filelock (the extra `store`).
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -32,9 +34,14 @@ from typing import final
 from ctxalgebra.codecs import CODECS, Decoded, journal
 from ctxalgebra.codecs.lines import parse
 from ctxalgebra.errors import DecodeError, InvalidArgument, StoreError
+from ctxalgebra.model.checks import check_text, check_type, mistyped
 from ctxalgebra.model.session import Session, check_session
 
 __all__ = ["Store", "open_store", "whole"]
+
+# A pipe or a device at a place that was looked at a moment ago holds up nothing, and a link that
+# was put there leads nowhere.
+_GUARDED = sum(getattr(os, name, 0) for name in ("O_BINARY", "O_NONBLOCK", "O_NOFOLLOW"))
 
 
 def whole(data: bytes) -> int:
@@ -42,9 +49,13 @@ def whole(data: bytes) -> int:
 
     A last line without its LF is whole when it is JSON by itself, since no part of an object is.
 
+    Raises:
+        InvalidArgument: `wrong-type`, these are no bytes.
+
     >>> whole(b'{"a":1}\n{"b":2}'), whole(b'{"a":1}\n{"b":')
     (15, 8)
     """
+    check_type(data, bytes, "data")
     end = data.rfind(b"\n") + 1
     try:
         value = parse(data[end:].decode(), limit=len(data))
@@ -58,14 +69,20 @@ class Store:
     """Append what a session gains to its file; made by `open_store`, closed by `with`.
 
     Attributes:
-        path: of the file.
+        path: of the file, absolute.
         session: what the file holds. Grow this one.
         repairs: what its codec repaired when it was opened.
         torn: the bytes of a torn last line that were set aside; empty as a rule.
     """
 
     def __init__(
-        self, path: Path, format: str, decoded: Decoded, torn: bytes, release: Callable[[], object]
+        self,
+        path: Path,
+        format: str,
+        decoded: Decoded,
+        torn: bytes,
+        file: int,
+        release: Callable[[], object],
     ) -> None:
         self.path = path
         self.session = decoded.session
@@ -73,8 +90,8 @@ class Store:
         self.torn = torn
         self._format = format
         self._release = release
-        self._file = os.open(path, os.O_RDWR | os.O_APPEND)
-        self._size = os.fstat(self._file).st_size
+        self._file = file
+        self._size = os.fstat(file).st_size
 
     def __enter__(self) -> Store:
         """Give the store."""
@@ -101,17 +118,16 @@ class Store:
 
         Raises:
             StoreError: `store-closed`; `not-grown`, the session was not grown from the one in the
-                file; `changed-file`, somebody else wrote to the file, or the format would have to
-                change lines that are written; `unwritable`, the disk refused, and nothing was
-                written.
+                file; `changed-file`, somebody else wrote to the file, replaced or removed it, or
+                the format would have to change lines that are written; `unwritable`, the disk
+                refused, and nothing was written.
             InvalidArgument: `wrong-type`; `invalid-number`, an integer of more than 4,300 digits.
         """
         check_session(session)
         self._check_open()
         self._check_grown(session)
         data = self._gained(session)
-        if os.fstat(self._file).st_size != self._size:
-            raise StoreError("changed-file", file=str(self.path))
+        self._check_unchanged()
         try:
             _write(self._file, data)
             if sync:
@@ -157,6 +173,19 @@ class Store:
         if last is not None and node is not last:
             raise StoreError("not-grown", entry=last.number, file=str(self.path))
 
+    def _check_unchanged(self) -> None:
+        """Refuse to write where the path leads to another file by now, or to another length."""
+        try:
+            there, here = self.path.stat(), os.fstat(self._file)
+        except OSError as error:
+            text = f"the file is gone: {error.strerror}"
+            raise StoreError("changed-file", text, file=str(self.path)) from None
+        if not os.path.samestat(there, here):
+            text = "another file stands in its place"
+            raise StoreError("changed-file", text, file=str(self.path))
+        if here.st_size != self._size:
+            raise StoreError("changed-file", file=str(self.path))
+
     def _gained(self, session: Session) -> bytes:
         if self._format == journal.NAME:
             return journal.encode_since(session, self.session)
@@ -173,7 +202,8 @@ def open_store(path: str | Path, *, format: str = journal.NAME) -> Store:
     """Open the file of a session to append to it, or create it.
 
     Args:
-        path: of the file; `PATH.lock` is its lock, a torn last line goes behind `PATH.torn`.
+        path: of the file, in a directory that exists; a link is followed. Beside the file,
+            `FILE.lock` is its lock, and a torn last line goes behind `FILE.torn`.
         format: a key of `CODECS` whose files are JSON Lines.
 
     Returns:
@@ -182,9 +212,12 @@ def open_store(path: str | Path, *, format: str = journal.NAME) -> Store:
         without results by `abandon`.
 
     Raises:
-        StoreError: `locked`, another process or store has it open; `unwritable`.
-        DecodeError: `unreadable`, or as the codec says; the file is not touched.
-        InvalidArgument: `invalid-argument`, no such format; `missing-extra`, filelock is missing.
+        StoreError: `locked`, another process or store has it open; `unwritable`, as when there is
+            no such directory.
+        DecodeError: `unreadable`, as when it is no plain file, or as the codec says; the file is
+            not touched.
+        InvalidArgument: `invalid-argument`, no such format, or NUL in the path; `wrong-type`;
+            `lone-surrogate`; `missing-extra`, filelock is missing.
 
     >>> import tempfile
     >>> from ctxalgebra import record, user
@@ -195,16 +228,20 @@ def open_store(path: str | Path, *, format: str = journal.NAME) -> Store:
     ...         print(written, store.session)
     71 <Session: 1 entries, 1 shown>
     """
+    check_text(format, "format")
     if format not in CODECS:
         raise InvalidArgument("invalid-argument", f"no format {format!r}", field="format")
+    path = _path(path)
     try:
         import filelock
     except ImportError:
         raise InvalidArgument(
             "missing-extra", "a store needs filelock: install ctxalgebra[store]"
         ) from None
-    path = Path(path)
-    lock = filelock.FileLock(f"{path}.lock", timeout=0, is_singleton=False)
+    # One file has one lock, whatever links lead to it.
+    real = Path(os.path.realpath(path))
+    _check_plain(real)
+    lock = filelock.FileLock(f"{real}.lock", timeout=0, is_singleton=False)
     try:
         lock.acquire()
     except filelock.Timeout:
@@ -212,48 +249,96 @@ def open_store(path: str | Path, *, format: str = journal.NAME) -> Store:
     except OSError as error:
         raise _unwritable(error, path) from None
     try:
-        return _open(path, format, lock.release)
+        return _open(path, real, format, lock.release)
     except BaseException:
         lock.release()
         raise
 
 
-def _open(path: Path, format: str, release: Callable[[], object]) -> Store:
-    start = journal.HEADER if format == journal.NAME else b""
+def _path(given: object) -> Path:
+    """Make an absolute path of what was given, or say why it is none."""
+    if not isinstance(given, str | Path):
+        raise mistyped(given, "a path", "path")
     try:
-        if not path.exists():
-            _create(path, start)
-        data = path.read_bytes()
+        os.fsencode(given)
+    except UnicodeEncodeError:
+        raise InvalidArgument("lone-surrogate", field="path") from None
+    if "\0" in str(given):
+        raise InvalidArgument("invalid-argument", "a path holds no NUL", field="path")
+    # A store outlives a change of the working directory.
+    return Path(given).absolute()
+
+
+def _check_plain(path: Path) -> None:
+    """Refuse, before anything is created, what a store can't stand on."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        # The lock would create the directories, and leave them behind.
+        if not path.parent.is_dir():
+            text = f"there is no directory {path.parent}"
+            raise StoreError("unwritable", text, file=str(path)) from None
     except OSError as error:
         raise DecodeError("unreadable", error.strerror or "", file=str(path)) from None
+    else:
+        if not stat.S_ISREG(mode):
+            raise DecodeError("unreadable", "not a plain file", file=str(path))
+
+
+def _open(path: Path, real: Path, format: str, release: Callable[[], object]) -> Store:
+    start = journal.HEADER if format == journal.NAME else b""
+    try:
+        try:
+            file = _plain(real, os.O_RDWR | os.O_APPEND)
+        except FileNotFoundError:
+            _create(real, start)
+            file = _plain(real, os.O_RDWR | os.O_APPEND)
+    except OSError as error:
+        raise _unwritable(error, path) from None
+    try:
+        decoded, torn = _read(file, path, real, format, start)
+        return Store(path, format, decoded, torn, file, release)
+    except BaseException as error:
+        os.close(file)
+        if isinstance(error, OSError):
+            raise _unwritable(error, path) from None
+        raise
+
+
+def _read(file: int, path: Path, real: Path, format: str, start: bytes) -> tuple[Decoded, bytes]:
+    """Decode what is whole, set aside what is torn, and let the file end with a line."""
+    with os.fdopen(file, "rb", closefd=False) as reader:
+        data = reader.read(os.fstat(file).st_size)
     end = whole(data)
+    torn = data[end:]
     decoded = Decoded(Session(), (), format)
     if end:
         decoded = CODECS[format].decode(data[:end], file=str(path))
-    try:
-        if data[end:]:
-            with Path(f"{path}.torn").open("ab") as aside:
-                aside.write(data[end:] + b"\n")
-                aside.flush()
-                os.fsync(aside.fileno())
-            os.truncate(path, end)
-        # What lacks its first line or its last LF gets it.
-        missing = start if not end else b"\n" if start and data[end - 1 : end] != b"\n" else b""
-        if missing:
-            with path.open("ab") as file:
-                file.write(missing)
-        return Store(path, format, decoded, data[end:], release)
-    except OSError as error:
-        raise _unwritable(error, path) from None
+    if torn:
+        aside = _plain(Path(f"{real}.torn"), os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        _save(aside, torn + b"\n")
+        os.ftruncate(file, end)
+    # What lacks its first line or its last LF gets it.
+    if not end:
+        _write(file, start)
+    elif start and data[end - 1 : end] != b"\n":
+        _write(file, b"\n")
+    return decoded, torn
+
+
+def _plain(path: Path, flags: int) -> int:
+    """Open a plain file, and nothing else."""
+    file = os.open(path, flags | _GUARDED, 0o666)
+    if stat.S_ISREG(os.fstat(file).st_mode):
+        return file
+    os.close(file)
+    raise OSError("not a plain file")
 
 
 def _create(path: Path, start: bytes) -> None:
     """Let the file be there with its first line, or not at all."""
     new = Path(f"{path}.new")
-    with new.open("wb") as file:
-        file.write(start)
-        file.flush()
-        os.fsync(file.fileno())
+    _save(_plain(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), start)
     new.replace(path)
     # The name is on the disk when the directory is; not every system lets one ask for that.
     with suppress(OSError):
@@ -262,6 +347,15 @@ def _create(path: Path, start: bytes) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _save(file: int, data: bytes) -> None:
+    """Write what must be on the disk before anything else happens, and close the file."""
+    try:
+        _write(file, data)
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def _write(file: int, data: bytes) -> None:

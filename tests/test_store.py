@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -48,7 +49,7 @@ def stored(path, format="journal"):
 
 
 def test_what_is_appended_is_there_and_the_rest_is_not(tmp_path):
-    path = tmp_path / "deep" / "session.jsonl"
+    path = tmp_path / "session.jsonl"
     with open_store(path) as store:
         assert (store.session, store.repairs, store.torn) == (Session(), (), b"")
         assert path.read_bytes() == journal.HEADER
@@ -291,6 +292,93 @@ def test_somebody_else_who_writes_is_noticed(tmp_path):
     assert len(stored(path)) == 1
 
 
+def replaced_by_a_copy(path, aside):
+    path.rename(aside)
+    shutil.copy(aside, path)
+
+
+def replaced_by_an_empty_file(path, aside):
+    aside.touch()
+    aside.replace(path)
+
+
+def put_back_as_a_link_to_another(path, aside):
+    path.rename(aside)
+    other = path.with_name("other")
+    shutil.copy(aside, other)
+    path.symlink_to(other)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (replaced_by_a_copy, "another file stands in its place"),
+        (replaced_by_an_empty_file, "another file stands in its place"),
+        (put_back_as_a_link_to_another, "another file stands in its place"),
+        (lambda path, _: path.unlink(), "the file is gone: No such file or directory"),
+        (lambda path, aside: path.rename(aside), "the file is gone: No such file or directory"),
+        (lambda path, _: os.truncate(path, 3), "somebody else wrote to the file"),
+    ],
+)
+def test_a_file_that_was_replaced_or_removed_is_noticed(tmp_path, change, said):
+    path, aside = tmp_path / "s.jsonl", tmp_path / "s.jsonl.x"
+    with open_store(path) as store:
+        kept = record(store.session, user("a"))
+        store.append(kept)
+        change(path, aside)
+        before = [(each, each.read_bytes()) for each in (path, aside) if each.exists()]
+        for session in (kept, record(kept, user("b"))):
+            with pytest.raises(StoreError) as caught:
+                store.append(session)
+            assert (caught.value.code, caught.value.message) == ("changed-file", said)
+            assert caught.value.file == str(path)
+        assert store.session is kept
+        assert [(each, each.read_bytes()) for each in (path, aside) if each.exists()] == before
+
+
+def test_a_file_that_is_put_back_can_be_written_again(tmp_path):
+    path, aside = tmp_path / "s.jsonl", tmp_path / "aside"
+    with open_store(path) as store:
+        path.rename(aside)
+        with pytest.raises(StoreError, match="changed-file"):
+            store.append(record(store.session, user("a")))
+        aside.rename(path)
+        store.append(record(store.session, user("a")))
+    assert len(stored(path)) == 1
+
+
+def test_a_link_leads_to_the_file_and_to_its_lock(tmp_path):
+    (tmp_path / "there").mkdir()
+    path, link = tmp_path / "there" / "s.jsonl", tmp_path / "link"
+    link.symlink_to(path)
+    (tmp_path / "folder").symlink_to(tmp_path / "there")
+    with open_store(link) as store:  # the link led nowhere: now it leads to a file
+        for other in (path, link, tmp_path / "folder" / "s.jsonl"):
+            with pytest.raises(StoreError, match="locked"):
+                open_store(other)
+        session = record(store.session, user("a"))
+        store.append(session)
+        assert (store.path, link.is_symlink(), path.is_symlink()) == (link, True, False)
+        assert sorted(each.name for each in tmp_path.iterdir()) == ["folder", "link", "there"]
+        path.rename(tmp_path / "there" / "moved")
+        shutil.copy(tmp_path / "there" / "moved", tmp_path / "other")
+        link.unlink()
+        link.symlink_to(tmp_path / "other")
+        with pytest.raises(StoreError, match="changed-file"):
+            store.append(record(session, user("b")))
+    assert stored(tmp_path / "other") == stored(tmp_path / "there" / "moved") == session
+
+
+def test_a_store_outlives_a_change_of_the_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with open_store("s.jsonl") as store:
+        (tmp_path / "other").mkdir()
+        monkeypatch.chdir(tmp_path / "other")
+        store.append(record(store.session, user("a")))
+        assert store.path == tmp_path / "s.jsonl"
+    assert len(stored(tmp_path / "s.jsonl")) == 1
+
+
 def test_a_disk_that_refuses_leaves_the_file_as_it_was(tmp_path, monkeypatch):
     path = tmp_path / "s.jsonl"
     sound = os.write
@@ -336,8 +424,6 @@ def test_a_disk_that_refuses_leaves_the_file_as_it_was(tmp_path, monkeypatch):
 def test_what_can_not_be_opened_is_one_error(tmp_path, monkeypatch):
     with pytest.raises(InvalidArgument, match="no format"):
         open_store(tmp_path / "s", format="nope")
-    with pytest.raises(DecodeError, match="unreadable"):
-        open_store(tmp_path)
     file = tmp_path / "file"
     file.write_text("x")
     with pytest.raises(CtxError, match=r"unwritable|unreadable"):
@@ -348,7 +434,7 @@ def test_what_can_not_be_opened_is_one_error(tmp_path, monkeypatch):
     sound = os.open
 
     def refuses(path, flags, *mode):
-        if path == good and flags & os.O_APPEND:
+        if path == good and flags & os.O_APPEND and not flags & os.O_CREAT:
             raise OSError(13, "Permission denied")
         return sound(path, flags, *mode)
 
@@ -360,6 +446,116 @@ def test_what_can_not_be_opened_is_one_error(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "filelock", None)
     with pytest.raises(InvalidArgument, match="missing-extra"):
         open_store(good)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with a name")
+def test_what_is_no_plain_file_is_refused_before_anything_is_created(tmp_path, monkeypatch):
+    pipe, loop = tmp_path / "pipe", tmp_path / "loop"
+    os.mkfifo(pipe)
+    loop.symlink_to(loop)
+    to_pipe, to_device = tmp_path / "to-pipe", tmp_path / "to-device"
+    to_pipe.symlink_to(pipe)
+    to_device.symlink_to("/dev/full")
+    there = sorted(tmp_path.iterdir())
+    for place in (pipe, to_pipe, to_device, "/dev/full", "/dev/zero", tmp_path, "/", "", loop):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(DecodeError) as caught:
+            open_store(place)
+        assert caught.value.code == "unreadable"
+        assert sorted(tmp_path.iterdir()) == there
+    assert not Path("/dev/full.lock").exists()
+    with pytest.raises(DecodeError, match="unreadable: File name too long"):
+        open_store(tmp_path / ("x" * 300))
+    with pytest.raises(StoreError, match="unwritable: File name too long"):
+        open_store(tmp_path / ("x" * 252))
+    assert sorted(tmp_path.iterdir()) == there
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with a name")
+@pytest.mark.parametrize("kind", ["pipe", "link", "device"])
+@pytest.mark.parametrize("place", ["new", "torn"])
+def test_what_stands_where_files_are_made_holds_up_nothing(tmp_path, kind, place):
+    path, elsewhere = tmp_path / "s.jsonl", tmp_path / "elsewhere"
+    elsewhere.write_text("mine")
+    beside = Path(f"{path}.{place}")
+    if kind == "pipe":
+        os.mkfifo(beside)
+    else:
+        beside.symlink_to(elsewhere if kind == "link" else "/dev/full")
+    data = journal.encode(record(Session(), user("a"))) + b'{"torn'
+    if place == "torn":
+        path.write_bytes(data)
+    with pytest.raises(StoreError, match="unwritable"):
+        open_store(path)
+    assert elsewhere.read_text() == "mine"
+    assert path.read_bytes() == data if place == "torn" else not path.exists()
+    beside.unlink()
+    open_store(path).close()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with a name")
+def test_a_pipe_that_is_put_in_place_at_the_last_moment_is_refused(tmp_path, monkeypatch):
+    path = tmp_path / "s.jsonl"
+    open_store(path).close()
+    sound = os.open
+
+    def late(name, flags, *mode):
+        if name == path:
+            path.unlink()
+            os.mkfifo(path)
+        return sound(name, flags, *mode)
+
+    monkeypatch.setattr(os, "open", late)
+    with pytest.raises(StoreError, match="unwritable: not a plain file"):
+        open_store(path)
+
+
+def test_a_missing_directory_is_not_made(tmp_path):
+    for place in (tmp_path / "nope" / "s.jsonl", tmp_path / "nope" / "more" / "s.jsonl"):
+        with pytest.raises(StoreError) as caught:
+            open_store(place)
+        assert caught.value.code == "unwritable"
+        assert caught.value.message == f"there is no directory {place.parent}"
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "code"),
+    [
+        (3, "wrong-type"),
+        (None, "wrong-type"),
+        (True, "wrong-type"),
+        (b"s.jsonl", "wrong-type"),
+        ([], "wrong-type"),
+        ("a\0b", "invalid-argument"),
+        (Path("a\0b"), "invalid-argument"),
+        ("\ud800", "lone-surrogate"),
+        (Path("\ud800"), "lone-surrogate"),
+    ],
+)
+def test_what_is_no_path_has_a_code(tmp_path, monkeypatch, given, code):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidArgument) as caught:
+        open_store(given)
+    assert (caught.value.code, caught.value.field) == (code, "path")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_arguments_of_the_wrong_type_have_a_code(tmp_path):
+    for wrong in (None, 3, [], {}):
+        with pytest.raises(InvalidArgument, match="wrong-type"):
+            open_store(tmp_path / "s.jsonl", format=wrong)
+        with pytest.raises(InvalidArgument, match="wrong-type"):
+            whole(wrong)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.fsencode("\udcff") != b"\xff", reason="names of files are not bytes here")
+def test_a_name_that_is_no_text_is_a_name(tmp_path):
+    path = tmp_path / os.fsdecode(b"\xff.jsonl")
+    with open_store(path) as store:
+        store.append(record(store.session, user("a")))
+    assert len(stored(path)) == 1
 
 
 # Other formats
