@@ -1718,9 +1718,10 @@ def test_a_call_without_an_id_that_is_open_at_a_fork_renames_nothing_else():
         line("b", "a", {"role": "assistant", "content": [call], "stopReason": "toolUse"}),
         line("c", "b", {"role": "user", "content": "left"}),
         line("d", "b", {"role": "user", "content": "right"}),
+        line("e", None, {"role": "user", "content": "another root"}),
     ]
     data = ("\n".join(rows) + "\n").encode()
     decoded = pi.decode(data)
     assert encode(decoded.session) == data
     assert {r.code for r in decoded.repairs} <= {"missing-id", "missing-result"}
-    assert [m.role for m in decoded.session.view.messages()][:2] == ["user", "assistant"]
+    assert [m.role for m in decoded.session.view.messages()] == ["user"]

@@ -133,7 +133,9 @@ class _Writer:
         """Write a line; give its number."""
         self.out.append(raw)
         for call in () if message is None else message.calls:
-            self.calls.setdefault(call.id, len(self.out))
+            # The root has no name, and no call without an id takes its place.
+            if call.id:
+                self.calls.setdefault(call.id, len(self.out))
         return len(self.out)
 
     def _stand(self, line: int, name: str, number: int) -> None:
