@@ -262,6 +262,34 @@ def test_events_stand_for_user_items_that_are_not_there():
     assert shown(decoded.session) == [user("hi"), assistant("a")]
 
 
+def test_what_is_appended_leaves_what_only_events_say():
+    picture = user((Text("Look."), Image("aGk=", "image/png")))
+    session = take(meta(), event("user_message", message="FIRST"), said("assistant", "ok")).session
+    for message in (user("FIRST"), assistant("Yes."), picture, user("FIRST and more")):
+        session = decode(encode(record(session, message))).session
+    expected = [
+        *(user("FIRST"), assistant("ok"), user("FIRST"), assistant("Yes.")),
+        *(picture, user("FIRST and more")),
+    ]
+    assert shown(session) == expected
+    new = new_lines(session, user("x"))
+    assert [value["payload"]["type"] for value in new] == ["message", "user_message"]
+    # Where no event tells what the user says, none is written.
+    session = take(meta(), said("user", "hi"), said("assistant", "ok")).session
+    assert [value["payload"]["type"] for value in new_lines(session, user("x"))] == ["message"]
+
+
+def test_events_repeat_items_that_hold_their_text():
+    first, second = event("user_message", message="fix it"), event("user_message", message="why")
+    around = said("user", "# From the editor\n\nfix it")
+    decoded = take(meta(), first, around, second, first, said("assistant", "ok"), first)
+    texts = ["# From the editor\n\nfix it", "why", "fix it", "ok", "fix it"]
+    assert ["".join(p.text for p in m.parts) for m in shown(decoded.session)] == texts
+    # An item that is a text by itself, and one that says nothing.
+    odd = [item(role="user", content="hi"), item(role="user", content=None)]
+    assert shown(take(meta(), *odd, event("user_message", message="hi")).session) == [user("hi")]
+
+
 def test_lines_that_are_no_messages():
     ghost = item(type="ghost_snapshot", ghost_commit={})
     rolled = event("thread_rolled_back", num_turns=1)

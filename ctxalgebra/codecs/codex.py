@@ -11,7 +11,7 @@ reply. What each line becomes:
 | `response_item` | a message, or a part of the model's; a `ghost_snapshot` is a note |
 | `event_msg` `token_count` | the usage of the reply in front of it, once |
 | `event_msg` `turn_aborted` | a reply that was still coming in is `aborted` |
-| `event_msg` `user_message` | a message, in files without user items (converters write such) |
+| `event_msg` `user_message` | a message, where no item says the same (converters write such) |
 | `compacted` | the model's summary, then a `Cut` of all in front and of it, declared as a break: \
 its notice is the first user message of `replacement_history`, the others follow it |
 | anything else | a note |
@@ -41,10 +41,11 @@ JSON documents over many lines, one after another, are read as well.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from attrs import evolve, frozen
 
+from ctxalgebra.codecs.codex_users import echoes
 from ctxalgebra.codecs.intake import (
     Act,
     Decoded,
@@ -273,10 +274,10 @@ def _summary(text: str, history: list[Message]) -> Message:
 class _Reader:
     """Turns lines into items: each line with its text, behind it what was made of it."""
 
-    def __init__(self, *, events: bool) -> None:
+    def __init__(self, echoes: Collection[int]) -> None:
         self.items: list[Item] = []
         self.repairs: list[Repair] = []
-        self._events = events
+        self._echoes = echoes
         self._line = _Line(0, "", None)
         self._run: list[tuple[int, Message]] = []
         self._reply = -1
@@ -375,7 +376,7 @@ class _Reader:
 
     def _event(self, payload: dict[str, Json]) -> None:
         kind = string(payload.get("type"))
-        if kind == "user_message" and self._events:
+        if kind == "user_message" and self._line.number not in self._echoes:
             self.end()
             self._say(_spoken(payload), self._note())
             return
@@ -459,18 +460,12 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
         raise DecodeError("empty-file", file=file)
     ended = not texts[-1]
     lines = _lines(texts[:-1] if ended else texts, limit)
-    known = [line.value for line in lines if isinstance(line.value, dict)]
-    if not any(string(value.get("type")) in KINDS for value in known):
+    known = [(line.number, line.value) for line in lines if isinstance(line.value, dict)]
+    if not any(string(value.get("type")) in KINDS for _, value in known):
         problem = next((v for line in lines if isinstance(v := line.value, DecodeError)), None)
         raise in_file(problem or DecodeError("missing-header", line=1), file)
-    reader = _Reader(events=not any(map(_is_user, lines)))
+    reader = _Reader(echoes(known))
     for line in lines:
         reader.read(line)
     reader.end()
     return take_in(reader.items, NAME, reader.repairs, ended=ended)
-
-
-def _is_user(line: _Line) -> bool:
-    value = line.value if isinstance(line.value, dict) else {}
-    said = _object(value.get("payload")).get("role") == "user"
-    return said and value.get("type") == "response_item"

@@ -6,6 +6,7 @@ if it leaves in front of the end, the lines up to there.
 | entry | lines |
 | --- | --- |
 | a message | `response_item`, one an item (`ctxalgebra.codecs.responses_write`) |
+| a message of the user | behind its items an `event_msg` that repeats it, where the file has such |
 | a completed reply | its items, and `token_count` with its usage |
 | an aborted reply | its items, and `turn_aborted` |
 | `Head` | `turn_context`; in a new file `session_meta`, with the system text and the tools |
@@ -23,6 +24,7 @@ from collections.abc import Iterable, Sequence
 from attrs import evolve
 
 from ctxalgebra.codecs.codex import NAME, time_of
+from ctxalgebra.codecs.codex_users import echo_of
 from ctxalgebra.codecs.giveback import give_back
 from ctxalgebra.codecs.intake import ASIDE, ENTRY, PART, REPAIR, UNTERMINATED, taken
 from ctxalgebra.codecs.lines import Json, Number, compact, integer, iso, parse, string
@@ -99,6 +101,8 @@ class _Rollout:
         self._changed = self._coming = False
         self._waiting: list[Message] = []
         self._total: list[int] = []
+        # Without an echo of its own, it would be taken for what an earlier event repeats.
+        self._echoes = any('"user_message"' in raw for raw in lines)
         times = (time_of(_parsed(raw).get("timestamp")) for raw in reversed(lines))
         self._time = next((time for time in times if time is not None), 0)
 
@@ -166,6 +170,8 @@ class _Rollout:
         for item in self._writer.write(message):
             self._emit("response_item", item)
             self._coming = speaks
+            if self._echoes and (echo := echo_of(item)):
+                self._emit("event_msg", echo)
 
     def _count(self, usage: Usage) -> None:
         counts = [usage.input, usage.cache_read, usage.cache_write, usage.output, 0]
