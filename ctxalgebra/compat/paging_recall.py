@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
+import regex
 from attrs import frozen
 
 from ctxalgebra.codecs.pi_weights import json_text, utf16_length
@@ -58,8 +59,10 @@ def _inside(wide: bytes, at: int) -> bool:
     return len(around) == 4 and around[1] & 0xFC == 0xD8 and around[3] & 0xFC == 0xDC
 
 
-UTF16 = Units("UTF-16 units", utf16_length, _cut)
-"""The host's units."""
+_RUNS = regex.compile(r"\p{Script=Han}|[\p{L}\p{N}_./:\-]+")
+
+UTF16 = Units("UTF-16 units", utf16_length, _cut, _RUNS)
+"""The host's units, and its words: Han characters behind a letter belong to the letter's word."""
 
 
 def _members(value: Any) -> Host:

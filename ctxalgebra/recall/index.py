@@ -4,10 +4,10 @@ Theory of operation
 -------------------
 All sessions of one journal share one index. An item that is visible gets the next *slot* the
 first time that a search on any path meets it, and keeps it. Postings are arrays of slots with
-counts, in the order of slots (most words are in one item only: there the code stands by itself). A path is a few *runs* of slots: one when its items were indexed one
-after another, one more for each place where another branch was indexed in between. So a search
-costs what is new on its path, and reads of the postings just its runs; nothing is rebuilt, for no
-branch and no item that is recorded later.
+counts, in the order of slots; most words are in one item only, and there the code stands by itself.
+A path is a few *runs* of slots: one when its items were indexed one after another, one more for
+each place where another branch was indexed in between. So a search costs what is new on its path,
+and reads of the postings just its runs; nothing is rebuilt, for no branch and no later item.
 
 What an item's slot is known by is its key, for a session the node of the entry that completed it:
 refolding a stretch after travelling makes new cells, but no new keys.
@@ -24,6 +24,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from heapq import nsmallest
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
+
+import regex
 
 from ctxalgebra.recall.texts import count_words, words
 
@@ -51,11 +53,12 @@ class Place(NamedTuple):
 
 
 class Index:
-    """Hold the words of items, by slot."""
+    """Hold the words of items, by slot; `runs` finds them (`texts.Units`)."""
 
-    __slots__ = ("busy", "cells", "facets", "lengths", "places", "postings")
+    __slots__ = ("busy", "cells", "facets", "lengths", "places", "postings", "runs")
 
-    def __init__(self) -> None:
+    def __init__(self, runs: regex.Pattern[str]) -> None:
+        self.runs = runs
         self.postings: dict[str, int | array[int]] = {}
         self.facets: dict[tuple[str, str], list[int]] = {}
         self.lengths: list[int] = []
@@ -68,7 +71,7 @@ class Index:
         mine = object()
         self.busy.append(mine)
         try:
-            index = self if self.busy[0] is mine else Index()
+            index = self if self.busy[0] is mine else Index(self.runs)
             index.extend(top)
         finally:
             self.busy.remove(mine)
@@ -88,7 +91,7 @@ class Index:
 
     def _add(self, cell: Cell, before: Place | None) -> Place:
         record = cell.record
-        counts = count_words(record.words())
+        counts = count_words(record.words(), self.runs)
         slot = len(self.cells)
         length = sum(counts.values())
         # The slot is taken first: were this to be interrupted, nothing would ever read it.
@@ -99,7 +102,7 @@ class Index:
             known = postings.get(word)
             if known is None:
                 postings[word] = shifted | number
-            elif type(known) is int:
+            elif isinstance(known, int):
                 postings[word] = array("Q", (known, shifted | number))
             else:
                 known.append(shifted | number)
@@ -166,7 +169,7 @@ def ranked(
     scores: dict[int, float] = {}
     number, lengths = top.seen, index.lengths
     mean = place.total / number
-    for word in dict.fromkeys(words(query)):
+    for word in dict.fromkeys(words(query, index.runs)):
         codes = index.postings.get(word, ())
         stretches = list(_within((codes,) if isinstance(codes, int) else codes, runs, _BITS))
         df = sum(map(len, stretches))

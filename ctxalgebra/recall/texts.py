@@ -1,9 +1,10 @@
 r"""Texts: what they are measured in, their beginning on one line, and the words in them.
 
-Words are those of the paging specification, section 9: lower case; a single Han character, or the
-longest run of letters, digits and ``_ . / : -`` without those last four at its ends. All of
-it takes time linear in the text. JSON is read with its escapes undone, so that a word behind a
-line break inside an argument is a word (fault W7 of the original: its escape was glued to it).
+Words are in lower case: a single Han character, or the longest run of other letters, digits and
+``_ . / : -`` without those last four at its ends (paging specification, section 9; there a run
+goes on through Han characters, so that they can't be found behind a letter). All of it takes time
+linear in the text. JSON is read with its escapes undone, so that a word behind a line break inside
+an argument is a word (fault W7 of the original: its escape was glued to it).
 """
 
 from __future__ import annotations
@@ -42,15 +43,19 @@ class Units:
         size: gives the length of a text.
         cut: `(text, start, length)` gives where what stands there begins, and it: whole characters
             only, at least one, from the character on that `start` lies in.
+        runs: finds words, with their edges, in text of lower case that is not ASCII.
     """
 
     name: str
     size: Callable[[str], int]
     cut: Callable[[str, int, int], tuple[int, str]]
+    runs: regex.Pattern[str]
 
+
+_RUNS = regex.compile(r"(?V1)\p{Script=Han}|[[\p{L}\p{N}_./:\-]--\p{Script=Han}]+")
 
 CODE_POINTS = Units(
-    "code points", len, lambda text, start, length: (start, text[start : start + length])
+    "code points", len, lambda text, start, length: (start, text[start : start + length]), _RUNS
 )
 """Our own units: a page never ends inside a character (fault W8 of the original)."""
 
@@ -102,64 +107,64 @@ def _nothing(_: str) -> None:
     return None
 
 
-_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_HEX = "[0-9a-fA-F]"
+_ESCAPE = re.compile(
+    rf"\\(?:u([dD][89abAB]{_HEX}{{2}})\\u([dD][c-fC-F]{_HEX}{{2}})|u({_HEX}{{4}})|(.))", re.DOTALL
+)
 
 
-def _decoded(found: re.Match[str]) -> str:
-    text = found[0]
-    if "\\" not in text:
-        return text
-    try:
-        plain: str = json.loads(text, strict=False)
-    except ValueError:
-        return text
-    return f" {plain} "
+def _plain(found: re.Match[str]) -> str:
+    high, low, unit, char = found.groups()
+    if high:
+        return chr(0x10000 + ((int(high, 16) & 0x3FF) << 10 | int(low, 16) & 0x3FF))
+    if unit:
+        return chr(int(unit, 16))
+    return " " if char in "bfnrt" else char
 
 
 def unescaped(text: str) -> str:
-    r"""Undo the escapes in the strings of a JSON text.
+    r"""Undo the escapes in a JSON text, for searching: what controls a line becomes a blank.
 
     >>> unescaped('{"a":"one\\ntwo"}')
-    '{"a": one\ntwo }'
+    '{"a":"one two"}'
     """
-    return _STRING.sub(_decoded, text) if "\\" in text else text
+    return _ESCAPE.sub(_plain, text) if "\\" in text else text
 
 
 _EDGES = "./:-"
-_RUNS = regex.compile(r"\p{Script=Han}|[\p{L}\p{N}_./:\-]+")
 # The same for ASCII, without the edges, and in half the time.
 _ASCII_WORDS = re.compile(r"[a-z0-9_]++(?:[./:\-]++[a-z0-9_]++)*+")
 
 
-def words(text: str) -> list[str]:
+def words(text: str, runs: regex.Pattern[str] = _RUNS) -> list[str]:
     """List the words of a text, in order.
 
-    >>> words("Read src/app.ts: 分页!")
-    ['read', 'src/app.ts', '分', '页']
+    >>> words("Read src/app.ts: a分页!")
+    ['read', 'src/app.ts', 'a', '分', '页']
     """
     lower = text.lower()
     if lower.isascii():
         return _ASCII_WORDS.findall(lower)
-    stripped = [run.strip(_EDGES) for run in _RUNS.findall(lower)]
+    stripped = [run.strip(_EDGES) for run in runs.findall(lower)]
     return [word for word in stripped if word]
 
 
-def count_words(texts: Iterable[tuple[str, int]]) -> Counter[str]:
+def count_words(texts: Iterable[tuple[str, int]], runs: regex.Pattern[str] = _RUNS) -> Counter[str]:
     """Count the words of texts, each text so many times over.
 
     >>> count_words([("a b", 1), ("b.", 2)])
     Counter({'b': 3, 'a': 1})
     """
     counts: Counter[str] = Counter()
-    runs: Counter[str] = Counter()
+    rough: Counter[str] = Counter()
     for text, times in texts:
         lower = text.lower()
-        ascii = lower.isascii()
-        found = (_ASCII_WORDS if ascii else _RUNS).findall(lower)
+        plain = lower.isascii()
+        found = (_ASCII_WORDS if plain else runs).findall(lower)
         for _ in range(times):
-            (counts if ascii else runs).update(found)
+            (counts if plain else rough).update(found)
     # Edges are taken off what is there once, not off each of its places.
-    for run, number in runs.items():
+    for run, number in rough.items():
         word = run.strip(_EDGES)
         if word:
             counts[word] += number
