@@ -51,7 +51,10 @@ from ctxalgebra.replay import (
     Outcome,
     Plan,
     Run,
+    cache_named,
+    cached_how,
     compare,
+    compare_reported,
     default_budget,
     ideal,
     plan,
@@ -639,3 +642,79 @@ def test_a_recorded_strip_is_left_out():
     *_, last = resend(recorded, pipeline())
     assert not any(m.thinks for m in request.messages)
     assert any(m.thinks for m in project(last).messages)
+
+
+# What is refused
+
+
+SHORT = record(Session(), user("a"), assistant("b"), user("c"), assistant("d"))
+
+
+@pytest.mark.parametrize("name", ["x", "Paging", "", "none "])
+def test_an_unknown_pipeline_is_told_what_there_is(name):
+    for make in (lambda: plan(name, budget=3), lambda: compare(SHORT, pipelines=(name,))):
+        with pytest.raises(InvalidArgument) as caught:
+            make()
+        assert (caught.value.code, caught.value.field) == ("invalid-argument", "pipeline")
+        assert caught.value.message == (
+            f"there is no pipeline {name!r}: choose from none, sliding, paging"
+        )
+
+
+def test_one_name_is_no_sequence_of_names():
+    with pytest.raises(InvalidArgument) as caught:
+        compare(SHORT, pipelines="none")
+    assert (caught.value.code, caught.value.field) == ("wrong-type", "pipelines")
+    assert caught.value.message == "expected a sequence of names, got one text: say ['none']"
+    assert [run.pipeline for run in compare(SHORT, pipelines=["none"]).runs] == ["none"]
+
+
+def test_without_a_pipeline_the_verdict_speaks_of_everything():
+    found = compare(SHORT, pipelines=())
+    assert (found.runs, rows(found)) == ((), [])
+    assert verdict(found) == verdict(compare(SHORT, pipelines=("none",)))
+
+
+@pytest.mark.parametrize("wrong", [3, None, [], b"x", 1.5])
+def test_arguments_of_the_wrong_type_have_a_code(wrong):
+    sound = plan("none", budget=10)
+    tries = [
+        lambda: plan(wrong, budget=3),
+        lambda: plan("paging", budget=3, measure=wrong),
+        lambda: Plan(wrong, pipeline(), 3),
+        lambda: Plan("mine", wrong, 3),
+        lambda: Plan("mine", pipeline(), 3, slides=wrong),
+        lambda: compare(wrong),
+        lambda: compare(SHORT, pipelines=[wrong]),
+        lambda: compare(SHORT, cache=wrong),
+        lambda: compare(SHORT, breakpoints=wrong),
+        lambda: compare(SHORT, measure=wrong),
+        lambda: compare(SHORT, budget=9, measure=wrong),
+        lambda: compare(SHORT, tick=wrong),
+        lambda: cache_named(wrong),
+        lambda: cache_named("ideal", wrong),
+        lambda: compare_reported(SHORT, wrong),
+        lambda: replay(SHORT, wrong),
+        lambda: replay(SHORT, sound, measure=wrong),
+        lambda: replay(SHORT, sound, tick=wrong),
+        lambda: list(resend(SHORT, wrong)),
+        lambda: list(resend(wrong, pipeline())),
+        lambda: default_budget(wrong),
+        lambda: default_budget(SHORT, measure=wrong),
+        lambda: rows(wrong),
+        lambda: verdict(wrong),
+        lambda: cached_how(wrong),
+    ]
+    if wrong != []:
+        tries.append(lambda: compare(SHORT, pipelines=wrong))
+    if wrong is not None:
+        tries.append(lambda: replay(SHORT, sound, cache=wrong))
+    for attempt in tries:
+        with pytest.raises(InvalidArgument) as caught:
+            attempt()
+        assert caught.value.code == "wrong-type"
+    with pytest.raises(InvalidArgument, match="invalid-argument"):
+        Plan("mine", pipeline(), -3 if wrong == 3 else wrong)
+    if type(wrong) is not int and wrong is not None:
+        with pytest.raises(InvalidArgument, match="invalid-argument"):
+            default_budget(SHORT, target=wrong)

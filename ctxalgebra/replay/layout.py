@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import accumulate
-from typing import Generic, Literal, Protocol, TypeVar
+from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 
 from attrs import evolve, frozen
 
@@ -66,6 +66,7 @@ class Outcome:
 S = TypeVar("S")
 
 
+@runtime_checkable
 class Cache(Protocol[S]):
     """Model a provider's cache: a state and a request in, a state and an outcome out; all pure."""
 

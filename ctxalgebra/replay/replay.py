@@ -16,11 +16,12 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from attrs import frozen
 
 from ctxalgebra.breakpoints import Placed, common_messages, plan_breakpoints
+from ctxalgebra.model.checks import check_callable, check_fields, check_type, mistyped
 from ctxalgebra.model.entries import Reply, Sent
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Head
@@ -29,9 +30,9 @@ from ctxalgebra.model.session import Session, path
 from ctxalgebra.model.view import HEAD, Measure, View
 from ctxalgebra.profiles import profile_for, violations
 from ctxalgebra.project import Request, project
-from ctxalgebra.replay.cache import cache_named
+from ctxalgebra.replay.cache import cache_named, check_choice
 from ctxalgebra.replay.layout import Cache, Miss
-from ctxalgebra.tokens import ceil_div, chars4
+from ctxalgebra.tokens import ceil_div, chars4, check_positive
 from ctxalgebra.transforms.pipeline import Pipeline, Stage, pipeline
 from ctxalgebra.transforms.prune import prune_suffix
 from ctxalgebra.transforms.select import limits, select
@@ -62,12 +63,21 @@ class Plan:
         budget: tokens that a request should keep to.
         slides: give each request its own window of the newest messages that fit the budget, as
             most libraries do: nothing is recorded, so nothing holds from one request to the next.
+
+    Raises:
+        InvalidArgument: `wrong-type`; `invalid-argument`, the budget is no positive integer.
     """
 
     name: str
     settle: Stage
     budget: int
     slides: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        """Check the fields."""
+        check_fields(self, name=str, slides=bool)
+        check_callable(self.settle, "settle")
+        check_positive(budget=self.budget)
 
 
 def plan(
@@ -94,12 +104,14 @@ def plan(
         measure: tokens of a message or head.
 
     Raises:
-        InvalidArgument: `invalid-argument`, `wrong-type` for tokens that are no positive integers,
-            or a target over the budget.
+        InvalidArgument: `invalid-argument`, no pipeline of this name, tokens that are no positive
+            integers, or a target over the budget; `wrong-type`.
 
     >>> plan("sliding", budget=100).slides
     True
     """
+    check_choice(name, PIPELINES, "pipeline")
+    check_callable(measure, "measure")
     budget, aim = limits(budget, target, 0, window)
     settle: Pipeline = pipeline()
     if name == "paging":
@@ -190,12 +202,14 @@ def resend(recorded: Session, settle: Stage) -> Iterator[Session]:
         settle: runs before each request.
 
     Raises: what the stage raises.
+        InvalidArgument: `wrong-type`.
 
     >>> from ctxalgebra import Session, assistant, pipeline, project, record, user
     >>> recorded = record(Session(), user("a"), assistant("b"), user("c"), assistant("d"))
     >>> [len(project(session).messages) for session in resend(recorded, pipeline())]
     [1, 3]
     """
+    check_callable(settle, "settle")
     session = Session()
     for entry in _events(recorded):
         match entry:
@@ -332,6 +346,7 @@ def replay(
         tick: called after each request, for a progress bar.
 
     Raises: what the stage raises.
+        InvalidArgument: `wrong-type`.
 
     >>> from ctxalgebra import Session, assistant, pipeline, record, user
     >>> recorded = record(Session(), user("a" * 40), assistant("b" * 40), user("c"), assistant("d"))
@@ -339,7 +354,11 @@ def replay(
     >>> run.requests, run.input, run.cached, run.cost
     (2, 31, 10, 2725)
     """
+    check_type(plan, Plan, "plan")
+    check_callable(tick, "tick")
     cache = cache_named("ideal", measure) if cache is None else cache
+    if not isinstance(cast("object", cache), Cache):
+        raise mistyped(cache, "a model of a cache", "cache")
     state = cache.start
     placed: Placed | None = None
     clock: int | None = None

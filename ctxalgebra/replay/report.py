@@ -9,9 +9,10 @@ from typing import Any
 from attrs import asdict, frozen
 
 from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.model.checks import check_callable, check_each, check_type
 from ctxalgebra.model.session import Session
 from ctxalgebra.model.view import Measure
-from ctxalgebra.replay.cache import BREAKPOINTS, cache_named
+from ctxalgebra.replay.cache import BREAKPOINTS, cache_named, check_choice
 from ctxalgebra.replay.replay import PIPELINES, Run, plan, recorded_requests, replay, resend
 from ctxalgebra.tokens import ceil_div, chars4, check_positive
 from ctxalgebra.transforms.pipeline import pipeline
@@ -58,12 +59,17 @@ def default_budget(
     With a target, 8/5 of it. Else half of the largest request when everything is sent, so that
     the later half of a session is over it; at least 1,000 and at most 128,000 tokens.
 
+    Raises:
+        InvalidArgument: `wrong-type`; `invalid-argument`, the target is no positive integer.
+
     >>> from ctxalgebra import Session, assistant, record, user
     >>> default_budget(record(Session(), user("a" * 40_000), assistant("b")))
     5000
     """
+    check_positive(optional=True, target=target)
     if target is not None:
         return ceil_div(target * 8, 5)
+    check_callable(measure, "measure")
     largest = 0
     for session in resend(recorded, pipeline()):
         view = session.view
@@ -97,7 +103,8 @@ def compare(
             will be at most.
 
     Raises:
-        InvalidArgument: `invalid-argument`, an unknown name, or no positive integer.
+        InvalidArgument: `invalid-argument`, an unknown name, or no positive integer; `wrong-type`,
+            as for a single name where `pipelines` should be.
 
     >>> from ctxalgebra import Session, assistant, record, user
     >>> recorded = record(Session(), user("a" * 400), assistant("b"), user("c"), assistant("d"))
@@ -105,16 +112,17 @@ def compare(
     [('none', 102), ('sliding', 100), ('paging', 102)]
     """
     check_positive(optional=True, budget=budget, target=target, window=window)
-    for name, known, field in [
-        *((name, PIPELINES, "pipeline") for name in pipelines),
-        (breakpoints, BREAKPOINTS, "breakpoints"),
-    ]:
-        if name not in known:
-            text = f"there is no {field} {name!r}: choose from {', '.join(known)}"
-            raise InvalidArgument("invalid-argument", text, field=field)
+    if isinstance(pipelines, str):  # which is a sequence of texts, too
+        text = f"expected a sequence of names, got one text: say [{pipelines!r}]"
+        raise InvalidArgument("wrong-type", text, field="pipelines")
+    check_each(pipelines, str, "pipelines")
+    for name in pipelines:
+        check_choice(name, PIPELINES, "pipeline")
+    check_choice(breakpoints, BREAKPOINTS, "breakpoints")
+    model = cache_named(cache, measure)
+    check_callable(tick, "tick")
     if budget is None:
         budget = default_budget(recorded, target=target, measure=measure)
-    model = cache_named(cache, measure)
     runs: dict[str, Run] = {}
     limit = budget
     names = tuple(dict.fromkeys([*pipelines, "none"]))
@@ -140,7 +148,11 @@ def rows(comparison: Comparison) -> list[dict[str, Any]]:
     `cost` is in input tokens at their full price, rounded up; `cost_vs_none` is null where sending
     everything costs nothing, since nothing was sent. Where the cache is not the ideal one, there is
     also where breakpoints stood, what was written, why requests missed, and how many have a time.
+
+    Raises:
+        InvalidArgument: `wrong-type`.
     """
+    check_type(comparison, Comparison, "comparison")
     everything = comparison.everything.cost
     return [
         {
@@ -182,6 +194,7 @@ def cached_how(comparison: Comparison) -> str:
     Cache anthropic, breakpoints default. No request has a time, so nothing expires.
     Misses: none: previous_message_not_found 1.
     """
+    check_type(comparison, Comparison, "comparison")
     timed, total = comparison.everything.timed, comparison.everything.requests
     said = f"Cache {comparison.cache}, breakpoints {comparison.breakpoints}. "
     if not timed:
@@ -215,16 +228,20 @@ def verdict(comparison: Comparison) -> str:
 
     It speaks of `paging` when that was compared, else of the last pipeline that was.
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     >>> from ctxalgebra import Session, assistant, record, user
     >>> recorded = record(Session(), user("a" * 400), assistant("b"), user("c"), assistant("d"))
     >>> verdict(compare(recorded, pipelines=("sliding",), budget=51))
     'sliding costs 0.93 of sending everything; 1 break, all silent; 1 request over 51 tokens.'
     """
+    check_type(comparison, Comparison, "comparison")
     runs = {run.pipeline: run for run in comparison.runs}
     everything = comparison.everything
     if not everything.requests:
         return "The session holds no request, so there is nothing to compare."
-    run = runs.get("paging") or comparison.runs[-1]
+    run = runs.get("paging") or (everything, *comparison.runs)[-1]
     said: list[str] = []
     if run.pipeline == "none":
         said.append("Sending everything is what the others are measured against")
