@@ -29,6 +29,7 @@ from ctxalgebra import (
     Text,
     Thinking,
     ToolCall,
+    abandon,
     assistant,
     at_leaf,
     fold,
@@ -123,12 +124,24 @@ OUTPUT = st.lists(
     ),
     max_size=3,
 ).map(tuple)
+EXCHANGES = st.tuples(
+    st.just("exchange"),
+    st.tuples(
+        st.lists(CALLS, min_size=1, max_size=3, unique_by=lambda call: call.id),
+        st.sampled_from((Text("needle"), Thinking("hidden_word", "s"), OPAQUE)) | st.none(),
+        st.lists(OUTPUT | st.none(), min_size=3, max_size=3),
+        st.integers(0, 9),
+    ),
+)
 MOVES = st.one_of(
     st.tuples(st.just("user"), st.sampled_from(TEXTS)),
     st.tuples(st.just("system"), st.sampled_from(TEXTS)),
     st.tuples(st.sampled_from(("say", "reply", "fail")), st.lists(SAID, max_size=4)),
     st.tuples(st.just("result"), st.tuples(st.integers(0, 3), OUTPUT, st.booleans())),
-    st.tuples(st.just("cut"), st.integers(1, 400)),
+    EXCHANGES,
+    EXCHANGES,
+    EXCHANGES,
+    st.tuples(st.just("cut"), st.integers(1, 200)),
     st.tuples(st.just("travel"), st.integers(0, 60)),
     st.tuples(st.just("search"), st.none()),
     st.tuples(st.just("note"), st.none()),
@@ -155,6 +168,8 @@ def moved(session, kind, value):
         case "reply" | "fail":
             outcome = "completed" if kind == "reply" else "failed"
             return reply(send(session)[0], outcome, assistant(*value))
+        case "exchange":
+            return exchanged(session, *value)
         case "result":
             which, parts, error = value
             calls = open_calls(session)
@@ -169,6 +184,23 @@ def moved(session, kind, value):
             return session
         case _:
             return record(session, Note("n", "x"), Label(0, "first"))
+
+
+def exchanged(session, calls, first, outputs, chance):
+    """Close what is open, call, and answer in another order; now and then something is amiss."""
+    for call in open_calls(session):
+        session = abandon(session, call, "left")
+    session = record(session, assistant(*([first] if first else []), *calls))
+    for at in sorted(range(len(calls)), key=lambda at: (at * 7 + chance) % 3):
+        if chance == at:
+            session = record(session, user("steer needle"))
+        if outputs[at] is None:
+            if chance > 7:
+                return session
+            session = record(session, tool_result(calls[at].id, "plain output", error=chance > 5))
+        else:
+            session = record(session, tool_result(calls[at].id, outputs[at]))
+    return session
 
 
 SESSIONS = st.lists(MOVES, max_size=40).map(played)
@@ -719,6 +751,17 @@ def test_refused(code, asked):
         asked(session)
     assert caught.value.code == code
     assert caught.value.field
+
+
+def test_what_is_more_than_one_text_is_read_as_json():
+    call = ToolCall("c", "read")
+    image = Image("aGk=", "image/png")
+    for parts in ((Text("a"), Text("b")), (image,), (), (Opaque("video", '{"n":1.50}'),)):
+        session = record(Session(), assistant(call), tool_result("c", parts))
+        got = read_output(session, "0", call="c")
+        assert got.form == "json"
+        assert len(json.loads(got.text)) == len(parts)
+    assert got.text == '[{"n":1.50}]'
 
 
 def test_the_end_of_a_text_is_an_empty_page():
