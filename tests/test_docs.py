@@ -7,6 +7,7 @@ import inspect
 import re
 import textwrap
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import attrs
@@ -27,9 +28,12 @@ from ctxalgebra import (
     replay,
 )
 from ctxalgebra.commands import explain, requests
+from ctxalgebra.compat.paging_lifecycle import LIFECYCLE
 from ctxalgebra.laws import check
 from ctxalgebra.model.view import STEPS
+from ctxalgebra.recall import stats as recall_stats
 from ctxalgebra.replay import command
+from ctxalgebra.transforms import settings
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -39,6 +43,10 @@ REFERENCE = [
 ]
 NAMES = {name: getattr(ctxalgebra, name) for name in ctxalgebra.__all__}
 FUNCTIONS = {name: value for name, value in NAMES.items() if inspect.isfunction(value)}
+COMPAT = [
+    f"ctxalgebra.compat.{path.stem}"
+    for path in Path(ctxalgebra.__file__).parent.glob("compat/paging_*.py")
+]
 CLASSES = {name: value for name, value in NAMES.items() if inspect.isclass(value)}
 VALUES = {
     name: value for name, value in CLASSES.items() if attrs.has(value) and value is not Session
@@ -147,6 +155,17 @@ def test_fields_are_those_of_the_code(name):
 
 
 # Packages with a page of their own: each name is told, and those with a heading in full
+
+
+def test_every_name_around_paging_is_told_on_its_page():
+    text = PAGES["reference/paging.md"]
+    told = {word for name in quoted(text) for word in re.findall(r"\w+", name)}
+    modules = [settings, recall_stats, *map(import_module, COMPAT)]
+    assert {name for module in modules for name in module.__all__} <= told
+    assert {name.rpartition(".")[2] for name in COMPAT} <= told
+    rows = tables(sections("reference/paging.md")["Lifecycle"])["event"]
+    assert [tuple(row[1:]) for row in rows] == [row[:5] for row in LIFECYCLE.values()]
+    assert [row[0].strip("`") for row in rows] == list(LIFECYCLE)
 
 
 PACKAGES = {"reference/codecs.md": codecs, "reference/replay.md": replay}
