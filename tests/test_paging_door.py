@@ -81,7 +81,7 @@ def test_errors_of_a_session_are_results_and_it_goes_on():
     hello = {"role": "user", "content": "hello", "timestamp": 1}
     orphan = {"role": "toolResult", "toolCallId": "c", "content": [], "timestamp": 2}
     odd = {"role": "user", "content": 5, "timestamp": 1}
-    first, second, third, fourth, fifth = [
+    first, second, third, fourth, fifth, sixth = [
         found
         for found in session(
             {"op": "append", "entries": [entry("a", hello), {"type": "label"}]},
@@ -93,6 +93,7 @@ def test_errors_of_a_session_are_results_and_it_goes_on():
             {"op": "select", "messages": [orphan], "noRaw": True},
             {"op": "select", "tokenBudget": 0},
             {"op": "append", "entries": [entry("b", orphan)]},
+            {"op": "select", "messages": [hello]},
             {"op": "select"},
         )
         if found is not None
@@ -101,4 +102,6 @@ def test_errors_of_a_session_are_results_and_it_goes_on():
     assert second == {"error": {"code": "error"}}
     assert third == {"error": {"code": "INVALID_MESSAGE_STRUCTURE"}}
     assert fourth["error"]["code"] == "INVALID_TOKEN_BUDGET"
-    assert fifth == {"error": {"code": "ORPHAN_TOOL_RESULT"}}
+    # History that can't be projected is none, and its messages are refused as they stand.
+    assert (fifth["layout"], fifth["frontier"]) == ([0], None)
+    assert sixth == {"error": {"code": "INVALID_MESSAGE_STRUCTURE"}}

@@ -58,7 +58,7 @@ def next_request(
     state: PagingState,
     messages: Sequence[Host],
     *,
-    persistent: Sequence[Host],
+    persistent: Sequence[Host] | None,
     raw_history: Sequence[RawItem] | None,
     token_budget: Any,
     trim_to_tokens: Any = ABSENT,
@@ -72,7 +72,9 @@ def next_request(
 
     Args:
         state: what the last step gave; a response goes in by `record_response`.
-        messages: the whole request; `persistent` are the messages that the session stores.
+        messages: the whole request; `persistent` are the messages that the session stores, None
+            when they can't be had: then none is told apart, and the next usage teaches nothing
+            about stored messages.
         status_tokens: the host's own figure of the context, if it has one.
         raw_history, token_budget, trim_to_tokens, model_context_window, system_prompt,
             active_tools, wording: as `select_context`.
@@ -87,7 +89,8 @@ def next_request(
     """
     state = resumed(state, raw_history)
     resident = resident_tokens(system_prompt, active_tools)
-    prepared = prepare(state.tracker, messages, resident, status_tokens, persistent)
+    stored = () if persistent is None else persistent
+    prepared = prepare(state.tracker, messages, resident, status_tokens, stored)
     selection = select_context(
         messages,
         token_budget=token_budget,
@@ -97,10 +100,10 @@ def next_request(
         active_tools=active_tools,
         context_tokens=prepared.context,
         estimates=prepared.estimates,
-        outgoing_only=outgoing_only(messages, persistent),
+        outgoing_only=() if persistent is None else outgoing_only(messages, persistent),
         raw_history=raw_history,
         cut=state.cut,
         wording=wording,
     )
-    tracker = record_selection(state.tracker, selection.messages, resident, persistent)
+    tracker = record_selection(state.tracker, selection.messages, resident, stored)
     return Step(PagingState(tracker, selection.cut), selection, prepared, resident)

@@ -7,6 +7,7 @@ from typing import Any, cast
 from attrs import evolve
 
 from ctxalgebra.codecs.lines import clock
+from ctxalgebra.compat.paging_keys import RawItem
 from ctxalgebra.compat.paging_limits import SelectionError
 from ctxalgebra.compat.paging_session import PagingState, next_request, resumed
 from ctxalgebra.compat.paging_tokens import clear, record_response
@@ -129,12 +130,15 @@ def _select(
         "activeTools": "active_tools",
     }
     given = {**base, **{names[name]: op[name] for name in names if name in op}}
-    persistent = session_messages(entries)
-    messages = _entries(op, "messages") if "messages" in op else persistent
+    stored = session_messages(entries)
+    messages = _entries(op, "messages") if "messages" in op else stored
+    persistent: Entries | None = stored
+    raw: list[RawItem] | None = None
     try:
         raw = None if op.get("noRaw") else read_items(project_active_branch(entries=entries))
-    except Refusal as error:
-        return state, {"error": {"code": error.code}}
+    except Refusal:
+        # As the original: it goes on without history, and forgets what it learned.
+        state, persistent = evolve(state, tracker=clear(state.tracker)), None
     try:
         step = next_request(
             state,
