@@ -105,3 +105,12 @@ def test_errors_of_a_session_are_results_and_it_goes_on():
     # History that can't be projected is none, and its messages are refused as they stand.
     assert (fifth["layout"], fifth["frontier"]) == ([0], None)
     assert sixth == {"error": {"code": "INVALID_MESSAGE_STRUCTURE"}}
+
+
+def test_figures_of_odd_entries():
+    odd = entry("a", {"role": "user", "content": 5})
+    given = {"entries": [odd], "enabled": True, "tokenBudget": 9}
+    assert code("stats", given) == "error"
+    assert code("stats", {**given, "tokenBudget": 0}) == "invalid-input"
+    latest = {"tokens": "9", "estimated": True}
+    assert code("stats", {**given, "latestInput": latest}) == "invalid-input"
