@@ -9,7 +9,8 @@ from __future__ import annotations
 import shutil
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TextIO, cast
 
@@ -18,7 +19,7 @@ from rich.cells import cell_len
 
 from ctxalgebra.errors import CtxError, InvalidArgument, escaped
 
-__all__ = ["aligned", "printable", "run", "say", "told"]
+__all__ = ["aligned", "counted", "printable", "repaired", "run", "say", "told"]
 
 PROSE = 100
 """The widest that sentences are set, in columns."""
@@ -35,6 +36,26 @@ def printable(text: str) -> str:
     """
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     return escaped(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def counted(number: int, one: str, more: str = "") -> str:
+    """Say how many there are of something, in digits.
+
+    >>> counted(1, "repair"), counted(2000, "loss", "losses")
+    ('1 repair', '2,000 losses')
+    """
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
+def repaired(codes: Iterable[str]) -> str:
+    """Say how often a file was repaired and why, by the code of each repair; empty for none.
+
+    >>> repaired(["invalid-json", "line-too-long", "invalid-json"])
+    '; 3 repairs: invalid-json 2, line-too-long 1'
+    """
+    found = Counter(codes)
+    kinds = ", ".join(f"{code} {count:,}" for code, count in sorted(found.items()))
+    return f"; {counted(found.total(), 'repair')}: {kinds}" if found else ""
 
 
 def say(text: str = "") -> None:

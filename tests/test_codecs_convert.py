@@ -521,7 +521,7 @@ def test_the_command_converts_and_tells_what_is_lost(session_file, tmp_path, cap
     assert main(["convert", str(session_file), str(out)]) == 0
     size = out.stat().st_size
     assert capsys.readouterr().out == (
-        f"{session_file}: openai-chat, 0 repairs; {out}: journal, {size:,} bytes, 0 losses\n"
+        f"{session_file}: openai-chat; {out}: journal, {size:,} bytes, 0 losses\n"
     )
     journal = CODECS["journal"].decode(out.read_bytes()).session
     out.write_bytes(CODECS["journal"].encode(label(label(journal, 2, "a\x1b[31m"), 2, "b")))

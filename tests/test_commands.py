@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -32,10 +33,12 @@ from ctxalgebra import (
     reply,
     send,
     tool_result,
+    travel,
     user,
 )
 from ctxalgebra.cli import main
 from ctxalgebra.codecs import journal, load
+from ctxalgebra.codecs.lines import LIMIT
 from ctxalgebra.commands.explain import named
 from ctxalgebra.commands.requests import difference, sendings
 
@@ -86,7 +89,7 @@ def test_the_list_adds_up_to_the_account(capsys, file):
     code, out, _ = call(capsys, "requests", file, "--json")
     assert code == 0
     found = json.loads(out)
-    assert set(found) == {"file", "format", "requests"}
+    assert set(found) == {"file", "format", "repairs", "requests"}
     rows = found["requests"]
     total = account(session)
     assert [row["request"] for row in rows] == list(range(total.requests)) == list(range(6))
@@ -148,9 +151,9 @@ def test_the_difference_names_what_is_new_changed_and_gone(capsys, file):
 
 def test_one_request_for_people(capsys, file):
     _, out, _ = call(capsys, "requests", file, 0)
-    assert "request 0, entry 2, completed: 1 messages, " in out
+    assert "request 0, entry 2, completed: 1 message, " in out
     assert "+ head, " in out
-    assert ": p/m, 1 tools\n    [parameter effort] high\n    Be brief.\n    Be kind.\n" in out
+    assert ": p/m, 1 tool\n    [parameter effort] high\n    Be brief.\n    Be kind.\n" in out
     # Lines stay lines, everything else that steers a terminal is escaped, markup is text.
     assert "    first\n        question \\x1b[31m[bold]\n    last\n" in out
     _, out, _ = call(capsys, "requests", file, 3)
@@ -226,6 +229,121 @@ def test_the_difference_to_nothing_is_all_new():
     assert [change.change for change in difference(view, None)] == ["+", "+"]
 
 
+def damaged(tmp_path):
+    """Give a file whose second message can't be read."""
+    rows = [
+        {"role": "user", "content": "a"}, {"role": "user", "content": "b"},
+        {"role": "assistant", "content": "c"},
+    ]  # fmt: skip
+    path = tmp_path / "chat.jsonl"
+    first, second, third = map(json.dumps, rows)
+    path.write_text(f"{first}\n{second[:-4]}\n{third}\n")
+    return path
+
+
+@pytest.mark.parametrize("more", [["requests"], ["requests", 0], ["explain", 2], ["replay"]])
+def test_every_command_tells_of_repairs(capsys, tmp_path, more):
+    command, *number = more
+    file = damaged(tmp_path)
+    _, out, _ = call(capsys, command, file, *number)
+    assert out.splitlines()[0].endswith("; 1 repair: invalid-json 1")
+    _, out, _ = call(capsys, command, file, *number, "--json")
+    assert [(r["code"], r["line"]) for r in json.loads(out)["repairs"]] == [("invalid-json", 2)]
+
+
+def test_convert_tells_of_repairs(capsys, tmp_path):
+    file, out = damaged(tmp_path), tmp_path / "out"
+    _, said, _ = call(capsys, "convert", file, out)
+    assert said.splitlines()[0].startswith(f"{file}: openai-chat; 1 repair: invalid-json 1; {out}")
+
+
+def test_a_line_that_was_too_long_is_not_passed_over_in_silence(capsys, tmp_path):
+    file = tmp_path / "pi.jsonl"
+    first, *_ = EXAMPLE.read_text("utf-8").splitlines()
+    row = {"type": "message", "id": "a", "parentId": None, "message": {"role": "user"}}
+    row["message"]["content"] = "a"
+    short = json.dumps(row)
+    row["message"]["content"] = "x" * LIMIT
+    file.write_text(f"{first}\n{short}\n{json.dumps(row)}\n")
+    code, out, _ = call(capsys, "requests", file)
+    assert (code, out) == (0, f"{file}: pi, 0 requests; 1 repair: line-too-long 1\n")
+
+
+def test_the_standard_output_is_no_file_to_convert_to(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, out, err = call(capsys, "convert", EXAMPLE, "-")
+    assert (code, out) == (2, "")
+    assert err == (
+        "error: invalid-argument: OUT is a file, not the standard output; a file of this name is "
+        "./- (field OUT)\n"
+    )
+    assert list(tmp_path.iterdir()) == []
+    assert call(capsys, "convert", EXAMPLE, "./-")[0] == 0
+    assert len(load("./-").session) == len(load(EXAMPLE).session)
+
+
+def test_one_of_a_thing_is_said_in_the_singular(capsys, tmp_path):
+    path, out = tmp_path / "s.jsonl", tmp_path / "out"
+    head = Head(tools=(Tool("read", "d"),))
+    session = record(Session(), head, user((Image("a", "image/png"),)))
+    session = record(sent(session, message=assistant("a")), Note("n", "x"))
+    path.write_bytes(journal.encode(session))
+    printed = [
+        call(capsys, *arguments)[1]
+        for arguments in (
+            ["requests", path], ["requests", path, 0], ["explain", path, 3], ["replay", path],
+            ["convert", path, out, "--to", "openai-chat"],
+        )
+    ]  # fmt: skip
+    assert ": journal, 1 request\n" in printed[0]
+    assert ": 1 message, " in printed[1]
+    assert ", 1 tool\n" in printed[1]
+    assert "[image image/png, 1 character]" in printed[1]
+    assert "recorded, 1 token: a" in printed[2]
+    assert ": journal, 2 messages, budget 1,000 tokens\n" in printed[3]
+    ones = r"(?<![\d,.])1 (messages|requests|tokens|repairs|losses|bytes|tools|characters|breaks)\b"
+    assert re.findall(ones, "".join(printed)) == []
+    # A break of one token, and one token that is shared.
+    session = send(session)[0]
+    session = record(reply(session, "failed"), Replace(3, assistant("b"), "w", breaks=True))
+    path.write_bytes(journal.encode(send(session)[0]))
+    _, said, _ = call(capsys, "requests", path, 2)
+    assert "break at 1: w; 1 token re-billed\n" in said
+    session = sent(record(Session(), user("a")), message=assistant("b"))
+    path.write_bytes(journal.encode(send(record(session, user("c")))[0]))
+    _, said, _ = call(capsys, "requests", path, 1)
+    assert "\n1 token is the beginning of request 0\n" in said
+
+
+def test_reasons_of_a_break_are_said_once(capsys, tmp_path):
+    session = record(Session(), Head(Route("p", "m"), "s"), user("a"))
+    session = sent(session, message=assistant("b"))
+    session = record(
+        session,
+        Head(Route("q", "m"), "s"), Cut(1, user("[cut]"), "over it", breaks=True),
+        Head(Route("q", "n"), "t"), Head(Route("p", "n"), "t"), user("c"),
+    )  # fmt: skip
+    session = send(session)[0]
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(journal.encode(session))
+    (broke,) = account(session).breaks
+    assert broke.why.count("the head changed") == 3
+    once = "the head changed: provider, model, system; over it"
+    _, out, _ = call(capsys, "requests", path, 1)
+    assert f"break at -1: {once}; " in out
+    _, out, _ = call(capsys, "requests", path)
+    assert f"-1: {once[:39]}…" in out
+    _, out, _ = call(capsys, "requests", path, 1, "--json")
+    assert json.loads(out)["break"]["why"] == broke.why  # programs get it as it was recorded
+
+
+def test_help_says_which_numbers_name_a_message(capsys):
+    _, out, _ = call(capsys, "explain", "--help")
+    assert "`requests FILE N` shows behind `entry`" in " ".join(out.split())
+    _, out, _ = call(capsys, "requests", "--help")
+    assert "`explain FILE MESSAGE` takes the number of a message" in " ".join(out.split())
+
+
 # explain
 
 
@@ -234,14 +352,45 @@ def test_a_message_is_named_by_number_or_id(capsys, file):
         code, out, _ = call(capsys, "explain", file, name, "--json")
         assert code == 0
         assert json.loads(out)["entry"] == number
-    code, _, err = call(capsys, "explain", file, "0")
-    assert code == 2
-    assert err == "error: unknown-entry: the path has no such message (entry 0)\n"
     for name in ("nothing", "\x1b[2J", "9" * 30, "٣"):
         code, _, err = call(capsys, "explain", file, name)
         assert code == 2
         assert err.startswith("error: unknown-entry: ")
         assert err[:-1].isprintable()
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("0", "the entry is no message, its kind is head"),
+        ("2", "the entry is no message, its kind is sent, which `requests` shows"),
+        ("6", "the entry is no message, its kind is reply"),
+        ("9", "the entry is no message, its kind is replace"),
+        ("21", "the entry is no message, its kind is note 'pi\\x1b[2J'"),
+        ("22", "there is no such entry: entries are 0 to 21"),
+        ("u3", "the path has no such message"),
+        ("-1", "the path has no such message"),
+    ],
+)
+def test_what_is_no_message_is_told(capsys, tmp_path, name, said):
+    session = record(grown(), Note("pi\x1b[2J", "line"))
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(journal.encode(session))
+    code, out, err = call(capsys, "explain", path, "--", name)
+    assert (code, out) == (2, "")
+    assert err == f"error: unknown-entry: {said} (entry {name})\n"
+
+
+def test_a_message_on_another_branch_and_one_of_nothing_are_told(capsys, tmp_path):
+    path = tmp_path / "s.jsonl"
+    for session, said in (
+        (record(travel(record(Session(), user("a"), user("b")), 0), user("c")), "on another bra"),
+        (Session(), "there is no such entry: it holds no entry"),
+    ):
+        path.write_bytes(journal.encode(session))
+        code, _, err = call(capsys, "explain", path, "1")
+        assert code == 2
+        assert said in err
 
 
 def test_a_message_is_named_by_an_id_in_the_lines_that_it_was_read_from():
@@ -312,7 +461,7 @@ def test_an_explanation_for_people(capsys, file, tmp_path):
     _, out, _ = call(capsys, "explain", file, "u2")
     assert out.splitlines()[1:] == [
         "entry 19, user, id u2: shown, it is shown as it was recorded",
-        "  recorded, 1 tokens: end",
+        "  recorded, 1 token: end",
     ]
     session = record(Session(), assistant(Thinking("t", "s"), "a"), user("b"))
     session = record(session, Strip("a signature"), Replace(1, user("B"), "loud"))
@@ -320,10 +469,10 @@ def test_an_explanation_for_people(capsys, file, tmp_path):
     path.write_bytes(journal.encode(session))
     _, out, _ = call(capsys, "explain", path, "1")
     assert "replaced, loud" in out
-    assert "  shown, 1 tokens: B\n" in out
+    assert "  shown, 1 token: B\n" in out
     _, out, _ = call(capsys, "explain", path, "0")
     assert "its thinking is hidden" in out
-    assert f"  shown, {chars4(assistant('a'))} tokens: a\n" in out
+    assert f"  shown, {chars4(assistant('a'))} token: a\n" in out
 
 
 @pytest.mark.parametrize("command", ["requests", "explain"])

@@ -17,8 +17,10 @@ from ctxalgebra import (
     Message,
     Note,
     Opaque,
+    Reply,
     Request,
     Route,
+    Sent,
     Session,
     Strip,
     Text,
@@ -718,3 +720,16 @@ def test_arguments_of_the_wrong_type_have_a_code(wrong):
     if type(wrong) is not int and wrong is not None:
         with pytest.raises(InvalidArgument, match="invalid-argument"):
             default_budget(SHORT, target=wrong)
+
+
+def test_how_many_requests_have_a_time_is_said():
+    session, told = Session(), []
+    for time in (5, None, 7):
+        session = record(session, user("a"), Sent(time=time), Reply("completed", assistant("b")))
+        told.append(cached_how(compare(session, cache="gemini", budget=9)).splitlines()[0])
+    start = "Cache gemini, breakpoints default. "
+    assert told == [
+        f"{start}The request has a time.",
+        f"{start}Only 1 of 2 requests has a time; for the others nothing expires.",
+        f"{start}Only 2 of 3 requests have a time; for the others nothing expires.",
+    ]

@@ -101,9 +101,9 @@ def test_the_command_says_it(tmp_path, capsys):
     file = tmp_path / "s.jsonl"
     file.write_bytes(encode(session))
     text = said("--cache", "anthropic")
-    assert "Of its 1 own requests the file reports 9,000 cached tokens" in text
+    assert "Of its 1 own request the file reports 9,000 cached tokens" in text
     assert "the model gives 9,000 (1.000). 500 more were cached by another session." in text
-    assert "1 requests read nothing at all: something unseen changed." in text
+    assert "1 request read nothing at all: something unseen changed." in text
     assert json.loads(said("--cache", "anthropic", "--json"))["reported"] == {
         "requests": 1,
         "reported": 9_000,

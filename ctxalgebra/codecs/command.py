@@ -15,7 +15,7 @@ from ctxalgebra.codecs.convert import Conversion
 from ctxalgebra.codecs.convert import convert as converted
 from ctxalgebra.codecs.losses import Loss
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.terminal import aligned, say, told
+from ctxalgebra.terminal import aligned, counted, repaired, say, told
 
 __all__ = ["convert", "write_file"]
 
@@ -51,8 +51,11 @@ def convert(
 ) -> None:
     """Convert a recorded session to another format, and list what that can't hold.
 
-    IN stays as it is. OUT is replaced as a whole, or not at all.
+    IN stays as it is. OUT is replaced as a whole, or not at all; it is a file, so `-` is refused.
     """
+    if target == "-":
+        text = "OUT is a file, not the standard output; a file of this name is ./-"
+        raise InvalidArgument("invalid-argument", text, field="OUT")
     decoded = load(source, format=form)
     conversion = converted(decoded.session, to)
     write_file(Path(target), conversion.data, beside=Path(source))
@@ -135,8 +138,9 @@ def _object(
 def _show(source: str, target: str, to: str, decoded: Decoded, conversion: Conversion) -> None:
     losses = conversion.losses
     say(
-        f"{source}: {decoded.format}, {len(decoded.repairs):,} repairs; "
-        f"{target}: {to}, {len(conversion.data):,} bytes, {len(losses):,} losses"
+        f"{source}: {decoded.format}{repaired(repair.code for repair in decoded.repairs)}; "
+        f"{target}: {to}, {counted(len(conversion.data), 'byte')}, "
+        f"{counted(len(losses), 'loss', 'losses')}"
     )
     if losses:
         say()

@@ -11,17 +11,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import click
+from attrs import asdict
 
-from ctxalgebra.codecs import CODECS, load
+from ctxalgebra.codecs import CODECS, Decoded, load
 from ctxalgebra.codecs.lines import parse
 from ctxalgebra.commands.words import beginning, message_object
 from ctxalgebra.errors import DecodeError, InvalidArgument
 from ctxalgebra.explain import Explanation, carried
 from ctxalgebra.explain import explain as explained
-from ctxalgebra.model.entries import DECISIONS, Entry, Note
+from ctxalgebra.model.entries import DECISIONS, Entry, Note, Sent
 from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Session, find, path
-from ctxalgebra.terminal import aligned, say
+from ctxalgebra.terminal import aligned, counted, repaired, say
 from ctxalgebra.tokens import chars4
 
 __all__ = ["explain"]
@@ -51,7 +52,8 @@ def named(session: Session, name: str) -> tuple[int, Message]:
             line stands for the message that was read from it.
 
     Raises:
-        InvalidArgument: `unknown-entry`.
+        InvalidArgument: `unknown-entry`; where the number is that of another entry, it says of
+            which.
 
     >>> from ctxalgebra import Session, record, user
     >>> session = record(Session(), user("a"), user("b", id="7"))
@@ -74,8 +76,22 @@ def named(session: Session, name: str) -> tuple[int, Message]:
         if inside is None and name in text and name in _ids(text):
             inside = behind
     if inside is None:
-        raise InvalidArgument("unknown-entry", "the path has no such message", entry=name)
+        raise InvalidArgument("unknown-entry", _instead(session, number), entry=name)
     return inside
+
+
+def _instead(session: Session, number: int) -> str:
+    """Say what the entry of this number is, which is no message of the path."""
+    there = find(session, number, along="log")
+    if there is None:
+        last = f"entries are 0 to {len(session) - 1}" if len(session) else "it holds no entry"
+        return "the path has no such message" if number < 0 else f"there is no such entry: {last}"
+    if find(session, number) is None:
+        return "the entry is on another branch"
+    entry = there.entry
+    more = f" {entry.name!r}" if isinstance(entry, Note) else ""
+    more += ", which `requests` shows" if isinstance(entry, Sent) else ""
+    return f"the entry is no message, its kind is {entry.kind}{more}"
 
 
 @click.command()
@@ -98,7 +114,8 @@ def explain(
 ) -> None:
     """Explain what the next request makes of a message, and why.
 
-    MESSAGE is the number of its entry, as `requests` shows it, or an id that stands in the file.
+    MESSAGE is the number of its entry, which `requests FILE N` shows behind `entry` (in the list of
+    requests, the column `entry` is that of the requests), or an id that stands in the file.
     """
     decoded = load(file, format=form)
     session = decoded.session
@@ -113,6 +130,7 @@ def explain(
         found = {
             "file": file,
             "format": decoded.format,
+            "repairs": [asdict(repair) for repair in decoded.repairs],
             "entry": number,
             "state": told.state,
             "why": told.why,
@@ -122,7 +140,7 @@ def explain(
         }
         click.echo(json.dumps(found))
     else:
-        _show(file, decoded.format, told, recorded, shown, decided)
+        _show(file, decoded, told, recorded, shown, decided)
 
 
 def _decision(number: int, entry: Entry) -> dict[str, Any]:
@@ -132,18 +150,18 @@ def _decision(number: int, entry: Entry) -> dict[str, Any]:
 
 def _show(
     file: str,
-    form: str,
+    decoded: Decoded,
     told: Explanation,
     recorded: Message,
     shown: Message | None,
     decided: list[dict[str, Any]],
 ) -> None:
-    say(f"{file}: {form}")
+    say(f"{file}: {decoded.format}{repaired(repair.code for repair in decoded.repairs)}")
     name = f", id {recorded.id}" if recorded.id else ""
     say(f"entry {told.number}, {recorded.role}{name}: {told.state}, {told.why}")
-    say(f"  recorded, {chars4(recorded):,} tokens: {beginning(recorded)}")
+    say(f"  recorded, {counted(chars4(recorded), 'token')}: {beginning(recorded)}")
     if shown is not None and shown != recorded:
-        say(f"  shown, {chars4(shown):,} tokens: {beginning(shown)}")
+        say(f"  shown, {counted(chars4(shown), 'token')}: {beginning(shown)}")
     if decided:
         say()
         table = [(str(d["entry"]), d["kind"], d["why"]) for d in decided]

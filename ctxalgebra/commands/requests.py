@@ -13,15 +13,15 @@ import click
 from attrs import asdict, evolve, frozen
 
 from ctxalgebra.account import PricedBreak, account
-from ctxalgebra.codecs import CODECS, load
-from ctxalgebra.commands.words import beginning, head_object, in_lines, message_object
+from ctxalgebra.codecs import CODECS, Decoded, load
+from ctxalgebra.commands.words import beginning, head_object, in_lines, message_object, reasons
 from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.entries import Reply, Sent
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Session, walk
 from ctxalgebra.model.view import View
-from ctxalgebra.terminal import aligned, say, told
+from ctxalgebra.terminal import aligned, counted, repaired, say, told
 from ctxalgebra.tokens import chars4
 
 __all__ = ["requests"]
@@ -137,16 +137,22 @@ def requests(
     """List the requests of a recorded session, or show what was sent at one of them.
 
     Requests are counted from 0. With N: the head and the messages of that request, and what is
-    new, changed or gone since the one before it. Tokens are a quarter of the characters.
+    new, changed or gone since the one before it; `explain FILE MESSAGE` takes the number of a
+    message that stands there behind `entry`. The column `entry` of the list holds the numbers of
+    the requests themselves. Tokens are a quarter of the characters.
     """
     decoded = load(file, format=form)
     found = sendings(decoded.session)
-    named = {"file": file, "format": decoded.format}
+    named = {
+        "file": file,
+        "format": decoded.format,
+        "repairs": [asdict(repair) for repair in decoded.repairs],
+    }
     if request is None:
         if as_json:
             click.echo(json.dumps({**named, "requests": list(map(_row, found))}))
         else:
-            _list(file, decoded.format, found)
+            _list(file, decoded, found)
         return
     if not 0 <= request < len(found):
         known = f"0 to {len(found) - 1}" if found else "none"
@@ -158,7 +164,7 @@ def requests(
     if as_json:
         click.echo(json.dumps({**named, **_object(now, changes)}))
     else:
-        say(f"{file}: {decoded.format}, {len(found):,} requests")
+        _title(file, decoded, found)
         _show(now, before, changes, full=full)
 
 
@@ -192,8 +198,13 @@ def _object(now: Sending, changes: Sequence[Changed]) -> dict[str, Any]:
     }
 
 
-def _list(file: str, form: str, found: Sequence[Sending]) -> None:
-    say(f"{file}: {form}, {len(found):,} requests")
+def _title(file: str, decoded: Decoded, found: Sequence[Sending]) -> None:
+    repairs = repaired(repair.code for repair in decoded.repairs)
+    say(f"{file}: {decoded.format}, {counted(len(found), 'request')}{repairs}")
+
+
+def _list(file: str, decoded: Decoded, found: Sequence[Sending]) -> None:
+    _title(file, decoded, found)
     if not found:
         return
     say()
@@ -201,7 +212,7 @@ def _list(file: str, form: str, found: Sequence[Sending]) -> None:
     for one in found:
         row = _row(one)
         numbers = ("tokens", "shared_tokens", "rebilled_tokens", "new_tokens")
-        why = "" if one.broke is None else f"{one.broke.at}: {_cut(one.broke.why, 40)}"
+        why = "" if one.broke is None else f"{one.broke.at}: {_cut(reasons(one.broke.why), 40)}"
         table.append(
             (
                 str(one.index),
@@ -221,7 +232,8 @@ def _list(file: str, form: str, found: Sequence[Sending]) -> None:
     told(
         "shared: tokens in common with the beginning of the request before; rebilled: that it had "
         "too, behind a break; new: the rest. break: the first message that differs (-1 is the "
-        "head), and why."
+        "head), and why. entry: the request's own; a message's, which `explain` takes, stands in "
+        "`requests FILE N`."
     )
 
 
@@ -232,20 +244,23 @@ def _cut(text: str, most: int) -> str:
 def _show(now: Sending, before: Sending | None, changes: Sequence[Changed], *, full: bool) -> None:
     view = now.view
     say(
-        f"request {now.index}, entry {now.number}, {now.outcome}: {view.end:,} messages, "
-        f"{now.tokens:,} tokens"
+        f"request {now.index}, entry {now.number}, {now.outcome}: "
+        f"{counted(view.end, 'message')}, {counted(now.tokens, 'token')}"
     )
     if before is not None:
-        say(f"{now.shared:,} tokens are the beginning of request {before.index}")
+        are = "is" if now.shared == 1 else "are"
+        say(f"{counted(now.shared, 'token')} {are} the beginning of request {before.index}")
     if now.broke is not None:
         broke = now.broke
-        say(f"break at {broke.at}: {broke.why}; {broke.rebilled:,} tokens re-billed")
+        again = counted(broke.rebilled, "token")
+        say(f"break at {broke.at}: {reasons(broke.why)}; {again} re-billed")
     say()
     _show_head(view.head, None if before is None else before.view.head, full=full)
     say()
     for place, (change, number, message) in enumerate(changes):
         index = "" if change == "-" else f"{place} "
-        about = f"{change} {index}{message.role}, entry {number}, {chars4(message):,} tokens"
+        tokens = counted(chars4(message), "token")
+        about = f"{change} {index}{message.role}, entry {number}, {tokens}"
         if change in "=-" and not full:
             say(f"{about}: {beginning(message)}")
             continue
@@ -260,7 +275,8 @@ def _show_head(head: Head, before: Head | None, *, full: bool) -> None:
     route = head.route
     same = head == before
     where = "/".join(filter(None, (route.provider, route.model))) or "no route"
-    say(f"{'=' if same else '+'} head, {chars4(head):,} tokens: {where}, {len(head.tools)} tools")
+    size, tools = counted(chars4(head), "token"), counted(len(head.tools), "tool")
+    say(f"{'=' if same else '+'} head, {size}: {where}, {tools}")
     if same and not full:
         return
     for name, value in route.parameters:

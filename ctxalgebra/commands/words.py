@@ -9,8 +9,9 @@ from attrs import asdict
 
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Image, Message, Part, Text, Thinking, ToolCall
+from ctxalgebra.terminal import counted
 
-__all__ = ["beginning", "head_object", "in_lines", "message_object"]
+__all__ = ["beginning", "head_object", "in_lines", "message_object", "reasons"]
 
 
 def message_object(message: Message) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def _words(part: Part) -> str:
         case Thinking():
             return "[thinking, redacted]" if part.redacted else f"[thinking] {part.text}"
         case Image():
-            return f"[image {part.media_type}, {len(part.data):,} characters]"
+            return f"[image {part.media_type}, {counted(len(part.data), 'character')}]"
         case ToolCall():
             return f"[call {part.id}] {part.name} {part.arguments}"
         case _:
@@ -78,3 +79,22 @@ def beginning(message: Message, most: int = 60) -> str:
     """
     first = next((line.strip() for line in in_lines(message) if line.strip()), "")
     return first if len(first) <= most else f"{first[: most - 1]}…"
+
+
+_HEAD = "the head changed: "
+
+
+def reasons(why: str) -> str:
+    """Say each reason of a break once, where several entries broke the same request.
+
+    >>> reasons("the head changed: model, tools; over 9 tokens; the head changed: tools, system")
+    'the head changed: model, tools, system; over 9 tokens'
+    """
+    said: dict[str, dict[str, None]] = {}
+    for reason in why.split("; "):
+        names: list[str] = []
+        about = reason
+        if reason.startswith(_HEAD):
+            about, names = _HEAD, reason.removeprefix(_HEAD).split(", ")
+        said.setdefault(about, {}).update(dict.fromkeys(names))
+    return "; ".join(about + ", ".join(names) for about, names in said.items())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -21,7 +20,7 @@ from ctxalgebra.replay.cache import BREAKPOINTS, CACHES, cache_named
 from ctxalgebra.replay.replay import PIPELINES
 from ctxalgebra.replay.report import Comparison, cached_how, compare, rows, verdict
 from ctxalgebra.replay.reported import Reported, compare_reported
-from ctxalgebra.terminal import aligned, say, told
+from ctxalgebra.terminal import aligned, counted, repaired, say, told
 
 __all__ = ["replay"]
 
@@ -173,25 +172,27 @@ def _beside(reported: Reported) -> str:
     """Say what the file reports beside what the model gives for the same requests."""
     share = f" ({reported.modelled / reported.reported:.3f})" if reported.reported else ""
     said = (
-        f"Of its {reported.requests} own requests the file reports {reported.reported:,} cached "
-        f"tokens; the model gives {reported.modelled:,}{share}."
+        f"Of its {counted(reported.requests, 'own request')} the file reports "
+        f"{counted(reported.reported, 'cached token')}; "
+        f"the model gives {reported.modelled:,}{share}."
     )
     if reported.elsewhere:
-        said += f" {reported.elsewhere:,} more were cached by another session."
+        was = "was" if reported.elsewhere == 1 else "were"
+        said += f" {reported.elsewhere:,} more {was} cached by another session."
     if reported.unseen:
-        said += f" {reported.unseen} requests read nothing at all: something unseen changed."
+        unseen = counted(reported.unseen, "request")
+        said += f" {unseen} read nothing at all: something unseen changed."
     return said
 
 
 def _show(
     file: str, decoded: Decoded, total: int, comparison: Comparison, reported: Reported | None
 ) -> None:
-    said = f"{file}: {decoded.format}, {total} messages, budget {comparison.budget:,} tokens"
-    codes = Counter(repair.code for repair in decoded.repairs)
-    if codes:
-        kinds = ", ".join(f"{code} {count}" for code, count in sorted(codes.items()))
-        said += f"; {sum(codes.values())} repairs: {kinds}"
-    say(said)
+    say(
+        f"{file}: {decoded.format}, {counted(total, 'message')}, "
+        f"budget {counted(comparison.budget, 'token')}"
+        f"{repaired(repair.code for repair in decoded.repairs)}"
+    )
     say()
     table = [[cell(row) for _, cell in COLUMNS] for row in rows(comparison)]
     aligned([name for name, _ in COLUMNS], table)

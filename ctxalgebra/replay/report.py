@@ -200,9 +200,11 @@ def cached_how(comparison: Comparison) -> str:
     if not timed:
         said += "No request has a time, so nothing expires."
     elif timed < total:
-        said += f"Only {timed:,} of {total:,} requests have a time; for the others nothing expires."
+        have = "has" if timed == 1 else "have"
+        said += f"Only {timed:,} of {total:,} requests {have} a time; "
+        said += "for the others nothing expires."
     else:
-        said += "All requests have a time."
+        said += "All requests have a time." if total > 1 else "The request has a time."
     reasons = [
         f"{run.pipeline}: {', '.join(f'{why} {count:,}' for why, count in run.misses)}"
         for run in comparison.runs
