@@ -130,13 +130,16 @@ def drive(session: Session, stage: Stage, effects: Effects, *, rounds: int = ROU
     """Settle a session, perform what its stages ask, and settle again until nothing is asked.
 
     An ask that the adapter leaves out stays pending and holds up nothing. When the adapter raises,
-    its asks are answered `failed` with the exception's name and text.
+    its asks are answered `failed` with the exception's name and text. The outside failed then, and
+    that is data; answers that name no pending ask, or are none, are a bug of the adapter, and
+    raise. The answers of a round are recorded all or none.
 
     Args:
         rounds: how often asks are performed at most; a stage whose answers keep giving it something
             new to ask is refused after that.
 
     Raises: what the stage or the gate raises; the session passed in is still the last legal one.
+        ProtocolViolation: `unknown-ask`, an answer names no pending ask, or one a second time.
         InvalidArgument: `endless-asks`, the stage asks something new after the last round;
             `wrong-type`, the adapter gives no tuple of answers, the stage no session, or an
             argument is none of what it should be; `invalid-argument`, no positive `rounds`.

@@ -112,6 +112,53 @@ def test_an_answer_to_nothing_is_refused():
         drive(record(Session(), user("long")), shorten, lambda asks: (Answer(7, "answered"),))
 
 
+def test_nothing_is_half_recorded_when_an_answer_is_wrong():
+    """The first answers of a round, and earlier rounds, fall with the wrong one."""
+    asked = []
+
+    def stage(session):
+        session = ask(session, Ask("a", "echo", "1"))
+        if answer_to(session, "a") is not None:
+            session = ask(ask(session, Ask("b", "echo", "2")), Ask("c", "echo", "3"))
+        return session
+
+    def answering(wrong):
+        def effects(asks):
+            asked.append([p.ask.key for p in asks])
+            sound = tuple(Answer(p.number, "answered", "x") for p in asks)
+            return sound if asks[0].ask.key == "a" else (sound[0], *wrong(sound))
+
+        return effects
+
+    for wrong, error, code in (
+        (lambda _: (Answer(99, "answered"),), ProtocolViolation, "unknown-ask"),
+        (lambda _: (Answer(-1, "answered"),), CtxError, "unknown-ask"),
+        (lambda _: (Answer(0, "answered"),), ProtocolViolation, "unknown-ask"),
+        (lambda sound: (sound[0],), ProtocolViolation, "unknown-ask"),
+        (lambda sound: (sound[1].value,), InvalidArgument, "wrong-type"),
+    ):
+        start = record(Session(), user("x"))
+        effects = answering(wrong)
+
+        async def aeffects(asks, effects=effects):
+            return effects(asks)
+
+        for run in (
+            lambda start=start, effects=effects: drive(start, stage, effects),
+            lambda start=start, aeffects=aeffects: asyncio.run(adrive(start, stage, aeffects)),
+        ):
+            asked.clear()
+            with pytest.raises(error) as caught:
+                run()
+            assert caught.value.code == code
+            assert asked == [["a"], ["b", "c"]]
+            assert (len(start), pending(start), answer_to(start, "a")) == (1, (), None)
+        # The next call asks all of it again, and a sound adapter goes on from there.
+        settled = drive(start, stage, answering(lambda sound: sound[1:]))
+        assert [answer_to(settled, key).value for key in "abc"] == ["x"] * 3
+        assert pending(settled) == ()
+
+
 def test_asks_belong_to_their_path():
     session = drive(record(Session(), user("long")), shorten, RecordedEffects({"short:0": "l"}))
     assert answer_to(at_leaf(session, 0), "short:0") is None
