@@ -241,7 +241,8 @@ def outgoing_only(
 ) -> tuple[bool, ...]:
     """Say of each message whether it is sent without being stored.
 
-    >>> outgoing_only([{"role": "user"}, {"role": "user", "content": "x"}], [{"role": "user"}])
+    >>> a, b = {"role": "user", "content": "a"}, {"role": "user", "content": "b"}
+    >>> outgoing_only([a, b], [a])
     (False, True)
     """
     return tuple(not stored for stored in _shoot(messages, persistent).stored)
