@@ -2,7 +2,7 @@
 
 Where the library has a better rule (`docs/differences.md` says which and why), the original's is
 kept here beside it, pure, on the host's plain JSON messages: for ports that have to agree with
-the original, and for measuring the two against each other. Nothing else in the library uses it.
+the original, and for measuring the two against each other. Only the conformance door uses it.
 
-Profiles: `paging_*` is the selector of the paging extension, version 0.3.6.
+Profiles: `paging_*` is the paging extension, version 0.3.6.
 """
