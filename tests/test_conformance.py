@@ -317,6 +317,9 @@ def test_whatever_a_member_holds_the_answer_is_an_output_or_a_code(operation):
 CODES = {"fine", "invalid-input", "INVALID_TRIM_TARGET", "INVALID_MODEL_CONTEXT"}
 CODES |= {"INVALID_TOKEN_BUDGET", "error", *ctxalgebra.CODES}
 CODES |= {code.replace("-", "_").upper() for code in ctxalgebra.CODES}
+CODES |= {"INVALID_HISTORY_NAVIGATOR_INPUT", "UNKNOWN_HISTORY_ANCHOR", "UNKNOWN_HISTORY_ID"}
+CODES |= {"ORPHAN_TOOL_RESULT", "DUPLICATE_TOOL_RESULT", "MISMATCHED_TOOL_RESULT"}
+CODES |= {"INCOMPLETE_TOOL_RESULTS"}
 
 
 def test_unknown_operations_and_absent_ones():

@@ -25,6 +25,7 @@ from ctxalgebra import (
     View,
     __version__,
     codecs,
+    recall,
     replay,
 )
 from ctxalgebra.commands import explain, requests
@@ -168,7 +169,11 @@ def test_every_name_around_paging_is_told_on_its_page():
     assert [row[0].strip("`") for row in rows] == list(LIFECYCLE)
 
 
-PACKAGES = {"reference/codecs.md": codecs, "reference/replay.md": replay}
+PACKAGES = {
+    "reference/codecs.md": codecs,
+    "reference/recall.md": recall,
+    "reference/replay.md": replay,
+}
 
 
 @pytest.mark.parametrize("page", PACKAGES)

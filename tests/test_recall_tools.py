@@ -658,6 +658,15 @@ def test_the_door_answers_as_the_tools_do():
     assert result("paging.find_model_turn_by_tool_call_id", asked_for) == {"output": "h1"}
 
 
+def test_the_door_finds_words_behind_line_breaks():
+    write = call_block("c1", "write", content="line one\nTODO_MARKER here")
+    items = [host_turn("w", [write], tools=["write"])]
+    for query, found in (("TODO_MARKER", ["w"]), ("nTODO_MARKER", [])):
+        given = {"items": items, "input": {"query": query}}
+        output = result("paging.navigator_search", given)["output"]
+        assert [reference["historyId"] for reference in output] == found
+
+
 def test_system_messages_and_thinking_stay_what_they_are():
     session = record(Session(), system("Mind it."), assistant(Thinking("t", "s"), "ok"))
     assert [item.kind for item in history_items(session)] == ["system", "modelTurn"]

@@ -7,7 +7,7 @@ number of its entry, so that names stay right on every branch and whatever is re
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple, cast, get_args
+from typing import Literal, cast, get_args
 
 from attrs import frozen
 
@@ -24,12 +24,17 @@ __all__ = ["LIMITS", "Direction", "Limits", "Reference", "browse", "load", "sear
 Direction = Literal["backward", "forward", "around"]
 
 
-class Limits(NamedTuple):
+@frozen
+class Limits:
     """Bound what may be asked for (specification of the paging system, sections 9 and 10).
 
-    Fields: lengths of a `query`, of a filter's `word` and of an `id`; the number of words of a
-    `filter`; the greatest `answers`, `stride` and `sequence`; how many items may be loaded at
-    once, `loads`; the length of a `page` and of a `reply`.
+    Args:
+        query, word, id: lengths of a query, of a name in a filter, of an address.
+        filter: names in a filter.
+        answers: references of a search, and of browse.
+        stride, sequence: steps of browse; a place that is an anchor.
+        loads: items that are loaded at once.
+        page, reply: lengths of a page, and of references in the reply of a tool.
     """
 
     query: int = 200
