@@ -108,7 +108,8 @@ def _cache(_context: click.Context, _parameter: click.Parameter, value: str) -> 
     default="default",
     show_default=True,
     type=click.Choice(BREAKPOINTS),
-    help="Where a cache that is written at breakpoints has them.",
+    help="Where a cache that is written at breakpoints has them; planned helps pipelines that edit "
+    "near the end of what they sent.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def replay(
