@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 import pickle
+import sys
 from collections import Counter
 from itertools import pairwise
-from types import SimpleNamespace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -50,7 +52,6 @@ from ctxalgebra import (
 from ctxalgebra.laws.strategies import conversations, dirty_messages, journals
 from ctxalgebra.recall import (
     CODE_POINTS,
-    LIMITS,
     RECALL_TOOLS,
     History,
     browse,
@@ -75,7 +76,8 @@ from ctxalgebra.recall.index import Index, ranked
 from ctxalgebra.recall.items import files_in
 from ctxalgebra.recall.texts import count_words, preview, quote, safe, unescaped
 
-history_module = __import__("sys").modules["ctxalgebra.recall.history"]
+history_module = sys.modules["ctxalgebra.recall.history"]
+ROOT = Path(__file__).resolve().parents[1]
 
 # Hostile sessions: few ids, which come again; words in every script; arguments of every shape
 
@@ -519,6 +521,22 @@ def test_browse_reads_a_logarithm_of_cells(monkeypatch):
     assert browse(known, "forward", id="29998")[0].id == "29999"
 
 
+def test_the_benchmark_measures_what_it_says():
+    spec = importlib.util.spec_from_file_location("recall", ROOT / "benchmarks" / "recall.py")
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    outputs = benchmark.texts(60_000, 30)
+    assert 60_000 <= sum(map(len, outputs)) <= 75_000
+    session = benchmark.session_of(outputs)
+    assert len(history(session)) == 60
+    assert [f.files for f in search(session, "step42")] == []
+    assert search(session, "step29", limit=1)[0].id == "88"
+    assert benchmark.tokenise(outputs) == sum(len(words(text)) for text in outputs)
+    figures = benchmark.measure(size=30_000, length=1_000, runs=1)
+    assert {"first", "append", "browse", "missed"} <= set(figures)
+    assert set(figures["missed"]) <= set(benchmark.LIMITS)
+
+
 def test_two_threads_at_the_index_do_not_meet():
     """Whoever finds it busy builds one of its own, and nothing of that is kept."""
     session = turns(Session(), range(5))
@@ -952,5 +970,3 @@ def test_the_fold_is_one_value_on_all_ways_to_a_leaf():
     assert log(back)[150] is log(session)[150]
     assert fold(session, history_module._HISTORY) is history(session)
     assert isinstance(history(session).index, Index)
-    assert LIMITS.answers == 10
-    assert SimpleNamespace(units=CODE_POINTS).units.name == "code points"

@@ -356,6 +356,7 @@ def test_notices_of_cuts_without_results_or_with_recall_alone():
     notice = recall_notice(cut, words=lambda f: str(f.id))
     number = cut.view.slots.numbers[0]
     assert notice(Evicted(number, number, 1)) == "None"
+    assert notice(Evicted(0, 1, 2)) == notice(Evicted(number, 999, 1)) == "None"
     assert default_words(Recoverable(Evicted(0, 0, 1))).endswith("gives pages.]")
 
 

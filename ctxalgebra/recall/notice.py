@@ -87,7 +87,9 @@ def recall_notice(
     def notice(evicted: Evicted) -> str:
         check_type(evicted, Evicted, "evicted")
         view = session.view
-        numbers = view.slots.numbers[view.slot(evicted.first) : view.slot(evicted.last) + 1]
+        first = view.slot(evicted.first)
+        # What leaves another session is not ours to point at.
+        numbers = [] if first < 0 else view.slots.numbers[first : view.slot(evicted.last) + 1]
         last: str | None = None
         tool: str | None = None
         arguments: str | None = None
@@ -100,12 +102,12 @@ def recall_notice(
             if arguments is None:
                 names = {call.id: call.name for call in item.message.calls}
                 calls = (result.call for result in item.results)
-                first = next((c for c in calls if names[c] not in RECALL_TOOLS), None)
-                if first is not None:
-                    tool = names[first]
+                answered = next((c for c in calls if names[c] not in RECALL_TOOLS), None)
+                if answered is not None:
+                    tool = names[answered]
                     arguments = (
                         f'{{"historyId":{quote(item.id)},"source":"toolResult","toolCallId":'
-                        f'{quote(first)},"offset":0,"limit":{LIMITS.page}}}'
+                        f'{quote(answered)},"offset":0,"limit":{LIMITS.page}}}'
                     )
         return words(Recoverable(evicted, last, tool, arguments))
 
