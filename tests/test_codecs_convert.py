@@ -70,18 +70,27 @@ HELD = ["journal", "openai-chat", "pi"]
 
 def said(session):
     """List the messages of a path as requests would show them, with their numbers."""
-    found, waiting, flight = [], [], False
+    found, waiting, flight, calls, results = [], [], False, (), {}
     for node in path(session):
-        entry = node.entry
-        if isinstance(entry, Message):
-            (waiting if flight else found).append((node.number, entry))
-        elif isinstance(entry, Sent | Reply):
+        entry, pair = node.entry, (node.number, node.entry)
+        if isinstance(entry, Sent | Reply):
             flight = isinstance(entry, Sent)
-            if isinstance(entry, Reply) and entry.outcome == "completed":
-                found.append((node.number, entry.message))
-            found += waiting
-            waiting = []
-    return found + waiting
+            pair = (node.number, getattr(entry, "message", None))
+            if flight or entry.outcome != "completed":
+                pair = None
+        elif not isinstance(entry, Message):
+            continue
+        elif entry.role == "tool":
+            results[entry.call], pair = pair, None
+        elif flight or calls:
+            waiting.append(pair)
+            pair = None
+        found += [pair] if pair else []
+        calls = tuple(call.id for call in pair[1].calls) if pair else calls
+        if not flight and all(call in results for call in calls):
+            found += [*(results[call] for call in calls), *waiting]
+            waiting, calls, results = [], (), {}
+    return found + [results[call] for call in calls if call in results] + waiting
 
 
 def canonical(text):

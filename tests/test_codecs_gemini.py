@@ -29,10 +29,12 @@ from ctxalgebra import (
     Tool,
     ToolCall,
     Usage,
+    abandon,
     account,
     assistant,
     at_leaf,
     log,
+    open_calls,
     path,
     project,
     record,
@@ -794,9 +796,49 @@ def test_a_result_of_a_call_in_a_content_that_stays_as_it_is():
             read([GO, model]).session, tool_result("call_1_0", "1"), tool_result("c", "2")
         )
         assert json.loads(encode(session))[2]["parts"] == [
-            {"functionResponse": {"name": "", "response": {"output": "1"}}},
-            {"functionResponse": {"id": "c", "name": "", "response": {"output": "2"}}},
+            {"functionResponse": {"name": "ls", "response": {"output": "1"}}},
+            {"functionResponse": {"id": "c", "name": "cat", "response": {"output": "2"}}},
         ]
+
+
+def test_results_of_calls_without_ids_stay_with_their_calls():
+    session = read([GO, content("model", calls(), calls(), calls("cat"))]).session
+    first, second, third = open_calls(session)
+    late = [tool_result(third, "3"), tool_result(second, "2"), user("Go on.")]
+    every = record(session, *late, tool_result(first, "1"))
+    for grown in (every, record(session, *late), record(session, late[1])):
+        back = decode(encode(grown))
+        assert back.repairs == ()
+        results = [
+            {m.call: (m.parts, m.name) for m in messages if m.role == "tool"}
+            for messages in (
+                [n.entry for n in log(s) if isinstance(n.entry, Message)]
+                for s in (grown, back.session)
+            )
+        ]
+        tools = {call: "cat" if call == third else "ls" for call in (first, second, third)}
+        assert results[1] == {call: (said, tools[call]) for call, (said, _) in results[0].items()}
+        shown = [[(m.role, m.parts) for m in project(s).messages] for s in (grown, back.session)]
+        assert shown[0] == shown[1]
+    body = encode_request(project(every))["contents"][2]["parts"]
+    found = [part["functionResponse"] for part in body if "functionResponse" in part]
+    assert [(r["name"], r["response"]["output"]) for r in found] == [
+        *(("ls", "1"), ("ls", "2"), ("cat", "3"))
+    ]
+
+
+def test_results_are_written_with_the_names_of_their_tools():
+    call = assistant(ToolCall("c1", "ls"), ToolCall("c2", "cat"))
+    session = abandon(abandon(record(Session(), user("go"), call), "c1", "stop"), "c2", "stop")
+    requested = encode_request(project(session))["contents"][2]["parts"]
+    stored = json.loads(encode(session))["contents"][2]["parts"]
+    for parts in (requested, stored):
+        assert [part["functionResponse"]["name"] for part in parts] == ["ls", "cat"]
+    # A result that was read keeps its fields in the file; a request has the name.
+    bare = {"functionResponse": {"id": "c", "response": {"output": "x"}}}
+    session = read([GO, content("model", calls(id="c")), content("user", bare)]).session
+    (part,) = encode_request(project(session))["contents"][2]["parts"]
+    assert part["functionResponse"]["name"] == "ls"
 
 
 def test_a_path_that_leaves_a_content_in_its_midst():

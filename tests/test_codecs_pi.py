@@ -130,7 +130,10 @@ def bare(message):
 
 
 def shown(session):
-    return [bare(message) for message in project(session).messages]
+    """Give what requests show; results with the names of their tools, as they are written."""
+    messages = project(session).messages
+    tools = {call.id: call.name for message in messages for call in message.calls}
+    return [evolve(bare(m), name=m.name or tools.get(m.call, "")) for m in messages]
 
 
 def texts(session):
@@ -1166,6 +1169,12 @@ def test_summaries_are_told_from_other_texts():
     assert summary_of(notice_text("a\n</summary>")) == "a\n</summary>"
     assert summary_of(notice_text("a")[1:]) is None
     assert summary_of("") is None
+
+
+def test_results_are_written_with_the_names_of_their_tools():
+    session = record(Session(), user("go"), assistant(ToolCall("c1", "ls")), tool_result("c1", "x"))
+    assert json.loads(encode(session).splitlines()[-1])["message"]["toolName"] == "ls"
+    assert project(pi.decode(encode(session)).session).messages[-1].name == "ls"
 
 
 def numbered(array):

@@ -335,4 +335,4 @@ def encode(session: Session) -> bytes:
                 writer.add(item.message)
         return writer.texts()
 
-    return pack(give_back(session, NAME), write, session.head, API)
+    return pack(give_back(session, NAME, named=True), write, session.head, API)

@@ -6,7 +6,8 @@ for each `functionResponse` in it, and a user message for each run of other part
 
 Ids are optional. A call without one is named after its place, and a result without one answers the
 first call of its name that is still open among those of the latest turn of the model. What had no
-id in the text that it was read from is written without one.
+id in the text that it was read from is written without one, unless it would answer another call
+then. A result that names no tool is written with the name in its call: the API wants one.
 
 What was read goes back part by part: a part that still says the same is written with all its
 fields, so that signed parts are never merged or rebuilt (rule V-G4), and the signature of a text
@@ -19,6 +20,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from attrs import evolve
@@ -46,6 +48,8 @@ __all__ = [
     "signed_texts",
     "unwritten",
 ]
+
+_NO_TOOLS: Mapping[str, str] = MappingProxyType({})
 
 _ROLES: dict[str, Role] = {"model": "assistant", "user": "user", "function": "user", "": "user"}
 
@@ -248,15 +252,22 @@ def signed_texts(message: Message) -> int:
 
 
 class Writer:
-    """Writes messages as contents, and remembers which calls have no id there."""
+    """Writes messages as contents, and remembers which calls have no id there.
 
-    def __init__(self) -> None:
+    Args:
+        tools: by ids of calls, for results that do not name theirs.
+    """
+
+    def __init__(self, tools: Mapping[str, str] = _NO_TOOLS) -> None:
+        self._tools = tools
         # Of each its fields, its parts, and its text if that still holds.
         self._contents: list[tuple[dict[str, Json], list[Json], str | None]] = []
         # Calls with an id, by it; calls without, by ours; and whether there are others of these.
         self._ids: set[str] = set()
         self._nameless: set[str] = set()
         self._hidden = False
+        # Calls without an id that wait for their results, by their tools.
+        self._open: dict[str, dict[str, None]] = {}
         self._before: Role | None = None
         self._in_order = True
 
@@ -309,6 +320,7 @@ class Writer:
         known: dict[Part, deque[Json]] = {}
         for raw in piece.raw:
             known.setdefault(_key(read_part(raw, speaks=speaks)), deque()).append(raw)
+        self._open = {} if speaks else self._open
         parts: list[Json] = []
         for part in message.parts:
             queue = known.get(_key(part))
@@ -328,14 +340,21 @@ class Writer:
         call = as_object(raw[outer])
         said = string(call.get("id"))
         (self._ids if said else self._nameless).add(part.id)
+        if not said:
+            self._open.setdefault(part.name, {})[part.id] = None
         return raw if said in ("", part.id) else {**raw, outer: {**call, "id": part.id}}
 
     def _result(self, message: Message, piece: _Piece) -> list[Json]:
         known = as_object(piece.raw[0]) if piece.raw and _is_result(piece.raw[0]) else {}
         call = message.call
+        name = message.name or self._tools.get(call, "")
+        message = message if name == message.name else evolve(message, name=name)
         # A result that was read keeps its id, or has none still, unless its call was renamed.
         nameless = known or self._hidden or call in self._nameless
-        if nameless and call not in self._ids:
+        waiting = self._open.get(name, {})
+        first = next(iter(waiting), call)
+        waiting.pop(call, None)
+        if nameless and call not in self._ids and first == call:
             call = ""
         return [write_result(message, known, call)]
 
@@ -363,7 +382,8 @@ def encode_contents(messages: Iterable[Message]) -> list[dict[str, Any]]:
     >>> encode_contents([tool_result("c1", "42", name="add")])[0]["parts"][0]["functionResponse"]
     {'id': 'c1', 'name': 'add', 'response': {'output': '42'}}
     """
-    writer = Writer()
-    for message in messages:
+    array = [*messages]
+    writer = Writer({call.id: call.name for message in array for call in message.calls})
+    for message in array:
         writer.add(message)
     return [plain(text) for text in writer.texts()]

@@ -6,13 +6,13 @@ the middle of it (it goes on from one of several messages of an element), or in 
 that a repair has moved, the messages that are on the path are given instead.
 
 Decisions, branches, labels, and replies that were not completed have no place in such formats.
-Messages that arrived while a request was in flight stand behind its reply, where requests show
-them.
+What is new stands where requests show it: results in the order of their calls, behind them what
+arrived in between, and behind a reply what arrived while its request was in flight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from attrs import evolve, field, frozen
@@ -27,10 +27,11 @@ from ctxalgebra.codecs.intake import (
     taken,
 )
 from ctxalgebra.codecs.lines import Json, integer, parse
-from ctxalgebra.model.entries import Entry, Note, Reply, Sent
+from ctxalgebra.codecs.order import Order, message_of
+from ctxalgebra.model.entries import Note, Reply
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Message
-from ctxalgebra.model.session import Node, Session, log, path
+from ctxalgebra.model.session import Node, Session, at_leaf, log, path
 
 __all__ = ["Given", "Said", "give_back"]
 
@@ -141,42 +142,19 @@ class _Taken:
         return torn
 
 
-def _message_of(entry: Entry) -> Message | None:
-    if isinstance(entry, Reply):
-        return entry.message if entry.outcome == "completed" else None
-    return entry if isinstance(entry, Message) else None
-
-
-def _since(nodes: Iterable[Node]) -> Iterable[Message]:
-    """Give the messages that a path holds, in the order in which requests show them."""
-    waiting: list[Message] = []
-    flight = False
-    for node in nodes:
-        entry = node.entry
-        message = _message_of(entry)
-        if message is not None and flight and isinstance(entry, Message):
-            waiting.append(message)
-        elif message is not None:
-            yield message
-        if isinstance(entry, Sent | Reply):
-            flight = isinstance(entry, Sent)
-            yield from waiting
-            waiting.clear()
-    yield from waiting
-
-
 def _new(message: Message, ids: Mapping[str, str]) -> Said:
     """Say a message that has to be written; a result names its call as the file does."""
     call = ids.get(message.call) or message.call
     return Said(message=message if call == message.call else evolve(message, call=call))
 
 
-def give_back(session: Session, name: str) -> Given:
+def give_back(session: Session, name: str, *, named: bool = False) -> Given:
     """Tell what the path to the leaf says, in terms of the file that the session was read from.
 
     Args:
         session: from anywhere.
         name: of the format that is written.
+        named: new results get the names of their calls' tools, where they have none.
 
     Returns:
         For a session from elsewhere only messages. Results of calls that intake has renamed name
@@ -197,7 +175,7 @@ def give_back(session: Session, name: str) -> Given:
         if number > known.end:
             new.append(node)
         elif mark is not None:
-            message = _message_of(entry)
+            message = message_of(entry)
             if not torn.isdisjoint(mark.of):
                 said += [_new(message, ids)] if message is not None else []
             else:
@@ -212,9 +190,13 @@ def give_back(session: Session, name: str) -> Given:
             said.append(Said("" if message is None else message.origin, message))
         elif isinstance(entry, Note) and entry.name == name + UNTERMINATED:
             ended = False
-    for message in _since(new):
-        said.append(_new(message, ids))
-        ended = True
+    if new:
+        above = new[0].parent
+        there = at_leaf(session, -1 if above is None else above.number)
+        order = Order(there.view, named=named)
+        shown = [pair for node in new for pair in order.take(node)]
+        said += [_new(message, ids) for _, message in (*shown, *order.finish())]
+        ended = ended or bool(shown)
     speaks = speaks or any(item.message is not None for item in said)
     settled = not torn and not any(isinstance(node.entry, Head) for node in new)
     return Given(known.frame, said, head, not torn, settled, speaks, ended)

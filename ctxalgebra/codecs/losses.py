@@ -15,6 +15,7 @@ from attrs import frozen
 from ctxalgebra.codecs import gemini_contents
 from ctxalgebra.codecs.intake import ASIDE, ENTRY, PART, REPAIR, taken
 from ctxalgebra.codecs.lines import blank, compact, integer, parse
+from ctxalgebra.codecs.order import Order
 from ctxalgebra.errors import DecodeError
 from ctxalgebra.model.entries import (
     DECISIONS,
@@ -198,21 +199,10 @@ def _items(nodes: Iterable[Node]) -> list[_Item]:
 
 def _boundaries(nodes: Iterable[Node]) -> Iterator[_Item]:
     """Give each message that requests show behind one of the same role."""
-    shown: list[tuple[int, Message]] = []
-    waiting: list[tuple[int, Message]] = []
-    flight = False
-    for node in nodes:
-        entry = node.entry
-        if isinstance(entry, Message):
-            (waiting if flight else shown).append((node.number, entry))
-        elif isinstance(entry, Sent | Reply):
-            flight = isinstance(entry, Sent)
-            if isinstance(entry, Reply) and entry.outcome == "completed" and entry.message:
-                shown.append((node.number, entry.message))
-            shown += waiting
-            waiting = []
+    order = Order()
+    shown = [pair for node in nodes for pair in order.take(node)]
     before = ""
-    for number, message in (*shown, *waiting):
+    for number, message in (*shown, *order.finish()):
         if not message.empty:
             if message.role == before and before in ("assistant", "user"):
                 yield number, message.kind, [("boundary", before)]

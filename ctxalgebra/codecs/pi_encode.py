@@ -4,8 +4,9 @@ A line that was read is written as it stands in its entry (see `ctxalgebra.codec
 long as it still says what the entry says, at the place where the entry stands; else, and for
 everything that was recorded since, a new line is made:
 
-* messages and replies are `message` lines; what arrived while a request was in flight is written
-  behind its reply, where requests show it; a request itself has no line;
+* messages and replies are `message` lines, a result with the name of its call's tool; what arrived
+  while a request was in flight is written behind its reply, where requests show it; a request
+  itself has no line;
 * a head that changed the route is a `model_change`, unless the reply behind it says the same;
 * `Cut` is a `compaction`, `Replace` a `context_edit`, `Label` a `label`, `UsageReport` a `usage`,
   a host's own note a `custom` line;
@@ -90,6 +91,7 @@ class _Writer:
         near: by line, the nearest id up the path, its own first.
         places: by name, the line that has it.
         calls: by id of a call, the first line that holds it; the session's id is the root's.
+        tools: of calls, by their ids in the file.
         ids: what the file calls the calls that a repair has renamed.
     """
 
@@ -107,6 +109,7 @@ class _Writer:
         self.near: dict[int, str] = {0: ""}
         self.places: dict[str, int] = {}
         self.calls: dict[str, int] = {}
+        self.tools: dict[str, str] = {}
         self.ids: dict[str, str] = {}
         self.replies: dict[int, int] = {}
         self.objects = 0
@@ -136,6 +139,7 @@ class _Writer:
             # The root has no name, and no call without an id takes its place.
             if call.id:
                 self.calls.setdefault(call.id, len(self.out))
+            self.tools[call.id] = call.name
         return len(self.out)
 
     def _stand(self, line: int, name: str, number: int) -> None:
@@ -248,8 +252,9 @@ class _Writer:
             api = next((_value(v) for k, v in route.parameters if k == "api"), "")
             time = spoken.time if spoken.time is not None else self._now()
             call = self.ids.get(message.call, message.call)
-            if call != message.call:
-                message = evolve(message, call=call)
+            tool = message.name or self.tools.get(call, "")
+            if (call, tool) != (message.call, message.name):
+                message = evolve(message, call=call, name=tool)
             fields = write_message(
                 evolve(
                     spoken,
