@@ -1,4 +1,4 @@
-"""The command line: `ctxalgebra replay` and `convert`. Needs the extra `cli` (click and rich)."""
+"""The command line: replay, requests, explain, convert, conformance. Needs the extra `cli`."""
 
 from __future__ import annotations
 
