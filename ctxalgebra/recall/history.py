@@ -97,7 +97,7 @@ class History:
         top: the last cell.
         index: the words, shared.
         exchange: the turn that is absent until it is complete.
-        waiting: the items behind it, with what they will be known by.
+        waiting: the items behind it.
         numbers: the numbers of items by their addresses, where those are no numbers.
         units: what texts are measured in.
     """
@@ -105,7 +105,7 @@ class History:
     top: Cell | None = None
     index: Index | None = None
     exchange: _Exchange | None = None
-    waiting: tuple[tuple[Item, object], ...] = ()
+    waiting: tuple[Item, ...] = ()
     numbers: Mapping[str, int] | None = None
     units: Units = field(default=CODE_POINTS)
 
@@ -139,7 +139,7 @@ def _step(known: History, node: Node, _: View) -> History:
             exchange = exchange._replace(results=results)
             return History(known.top, known.index, exchange, known.waiting)
         item = model_turn(exchange.number, exchange.message, results)
-        return _with(known, ((item, node), *known.waiting))
+        return _with(known, (item, *known.waiting), node)
     if message.role == "assistant":
         if message.calls and not interrupted:
             return History(known.top, known.index, _Exchange(node.number, message))
@@ -148,14 +148,15 @@ def _step(known: History, node: Node, _: View) -> History:
         kind: Literal["user", "system"] = "system" if message.role == "system" else "user"
         item = Item(str(node.number), kind, node.number, message)
     if exchange is not None:
-        return History(known.top, known.index, exchange, (*known.waiting, (item, node)))
-    return _with(known, ((item, node),))
+        return History(known.top, known.index, exchange, (*known.waiting, item))
+    return _with(known, (item,), node)
 
 
-def _with(known: History, items: Sequence[tuple[Item, object]]) -> History:
+def _with(known: History, items: Sequence[Item], node: Node) -> History:
     top = known.top
-    for item, key in items:
-        top = Cell(item, item.number, key, top)
+    for item in items:
+        # What waited is known by what let it in: on another branch it may stand behind another turn.
+        top = Cell(item, item.number, (node, item.number), top)
     return History(top, known.index)
 
 
