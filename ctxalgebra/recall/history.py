@@ -155,7 +155,7 @@ def _step(known: History, node: Node, _: View) -> History:
 def _with(known: History, items: Sequence[Item], node: Node) -> History:
     top = known.top
     for item in items:
-        # What waited is known by what let it in: on another branch it may stand behind another turn.
+        # What waited is known by what let it in: on a branch it may stand behind another turn.
         top = Cell(item, item.number, (node, item.number), top)
     return History(top, known.index)
 
