@@ -86,13 +86,14 @@ from ctxalgebra.transforms.thinking import strip_thinking
 if TYPE_CHECKING:
     from ctxalgebra.breakpoints import Placed, default_breakpoints, plan_breakpoints
     from ctxalgebra.cache_profiles import CacheProfile, Prices, cache_profile
+    from ctxalgebra.measures import claude_v1, deepseek_v1, measure_of, o200k_v1, qwen_v1
     from ctxalgebra.profiles import PROFILES, Profile, Violation, profile_for, violations
     from ctxalgebra.protocol import DEFECTS, Defect, Repair, Repaired, defects, repair
 else:
 
     def __getattr__(name: str) -> object:
         # Imported when asked for: most harnesses record only what is legal already.
-        for module in ("protocol", "profiles", "cache_profiles", "breakpoints"):
+        for module in ("protocol", "profiles", "cache_profiles", "breakpoints", "measures"):
             if name in __all__ and hasattr(found := _import_module(f"ctxalgebra.{module}"), name):
                 globals()[name] = getattr(found, name)
                 return globals()[name]
@@ -182,7 +183,9 @@ __all__ = [
     "cache_profile",
     "calibrate",
     "chars4",
+    "claude_v1",
     "costs",
+    "deepseek_v1",
     "default_breakpoints",
     "default_notice",
     "default_stub",
@@ -198,6 +201,8 @@ __all__ = [
     "label",
     "labels",
     "log",
+    "measure_of",
+    "o200k_v1",
     "open_calls",
     "path",
     "pays",
@@ -208,6 +213,7 @@ __all__ = [
     "profile_for",
     "project",
     "prune_suffix",
+    "qwen_v1",
     "record",
     "repair",
     "reply",
