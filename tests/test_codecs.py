@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
+import threading
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from ctxalgebra import DecodeError, InvalidArgument, Session, project, record, requests, user
-from ctxalgebra.codecs import CODECS, detect, load
+from ctxalgebra.codecs import (
+    CODECS,
+    anthropic,
+    anthropic_messages,
+    decode_messages,
+    detect,
+    encode_messages,
+    encode_request,
+    gemini,
+    load,
+    openai_responses,
+)
+from ctxalgebra.codecs.lines import parse
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "sessions"
 FILES = sorted(path for name in CODECS for path in SHARED.glob(f"{name}/*"))
@@ -166,3 +180,114 @@ REPAIRS = {
 def test_the_repairs_of_all_real_files_of_a_format_together(name):
     files = SHARED.glob(f"{name}/*")
     assert Counter(repair.code for path in files for repair in load(path).repairs) == REPAIRS[name]
+
+
+# What callers give
+
+
+ENCODERS = [
+    encode_messages,
+    anthropic_messages.encode_messages,
+    openai_responses.encode_items,
+    gemini.encode_contents,
+]
+DECODERS = [
+    decode_messages,
+    anthropic_messages.decode_messages,
+    openai_responses.decode_items,
+    gemini.decode_contents,
+]
+REQUESTERS = [
+    encode_request,
+    anthropic.encode_request,
+    openai_responses.encode_request,
+    gemini.encode_request,
+]
+
+
+def refused(call, *args, **named):
+    with pytest.raises(InvalidArgument) as caught:
+        call(*args, **named)
+    return caught.value.code, caught.value.field
+
+
+@pytest.mark.parametrize("name", CODECS)
+def test_codecs_refuse_what_is_no_file_and_no_session(name):
+    codec = CODECS[name]
+    for data in ("x", None, 3, [b"x"]):
+        assert refused(codec.decode, data) == ("wrong-type", "data")
+    for limit in ("x", None, 1.5, True):
+        assert refused(codec.decode, b"x", limit=limit) == ("wrong-type", "limit")
+    for limit in (0, -1):
+        assert refused(codec.decode, b"x", limit=limit) == ("invalid-argument", "limit")
+    assert refused(codec.encode, 3) == ("wrong-type", "session")
+
+
+def test_functions_refuse_what_is_not_theirs(tmp_path):
+    for call in ENCODERS:
+        assert refused(call, None) == ("wrong-type", "messages")
+        assert refused(call, [3]) == ("wrong-type", "messages")
+        assert call(iter(())) == []
+    for call in DECODERS:
+        for values in (None, 3, "x", {"role": "user"}):
+            assert refused(call, values) == ("wrong-type", "values")
+    for call in REQUESTERS:
+        assert refused(call, None) == ("wrong-type", "request")
+    assert refused(detect, "x") == ("wrong-type", "data")
+    path = tmp_path / "chat.json"
+    path.write_text('[{"role":"user","content":"hi"}]')
+    for odd in (3, None, b"x"):
+        assert refused(load, odd) == ("wrong-type", "path")
+    assert refused(load, path, 3) == ("wrong-type", "format")
+    assert refused(load, path, ["pi"]) == ("wrong-type", "format")
+    assert refused(load, path, limit="x") == ("wrong-type", "limit")
+    assert refused(load, path, limit=-1) == ("invalid-argument", "limit")
+
+
+def test_only_files_and_pipes_are_read(tmp_path, monkeypatch):
+    text = b'[{"role":"user","content":"hi"}]'
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(text,))
+    writer.start()
+    assert load(pipe).format == "openai-chat"
+    writer.join()
+    for odd in ("/dev/zero", "/dev/null", tmp_path):
+        with pytest.raises(DecodeError) as caught:
+            load(odd)
+        assert (caught.value.code, caught.value.file) == ("unreadable", str(odd))
+    path = tmp_path / "chat.json"
+    path.write_bytes(text)
+    for most, readable in ((len(text), True), (len(text) - 1, False)):
+        monkeypatch.setattr("ctxalgebra.codecs.lines.MOST", most)
+        if readable:
+            assert load(path).format == "openai-chat"
+        else:
+            with pytest.raises(DecodeError, match=f"longer than {most} bytes"):
+                load(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"type":"session","id":"x', "Unterminated string starting at column 24"),
+        ('{"a": "\x01"}', "Invalid control character at column 8"),
+        (r'{"a": "\x"}', r"Invalid \escape at column 8"),
+        ("[1 2]", "Expecting ',' delimiter at column 4"),
+    ],
+)
+def test_errors_of_json_are_sentences(text, message):
+    with pytest.raises(DecodeError) as caught:
+        parse(text)
+    assert (caught.value.code, caught.value.message) == ("invalid-json", message)
+
+
+def test_lines_of_lists_are_lines():
+    lines = b'["client.create",{"a":1}]\n["client.send",{"a":2}]\n'
+    for data in (lines, b'["a"]', b"[\n[1]\n,{}]"):
+        with pytest.raises(DecodeError) as caught:
+            detect(data)
+        assert caught.value.code == "format-undetected"
+    with pytest.raises(DecodeError) as caught:
+        detect(b"[\n[1]\n")
+    assert caught.value.code == "invalid-json"

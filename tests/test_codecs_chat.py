@@ -970,3 +970,71 @@ def test_origins_of_messages_are_their_own_text():
         message = getattr(node.entry, "message", node.entry)
         if isinstance(message, Message):
             assert json.loads(message.origin) in (ASK, DONE)
+
+
+# Requests: the fields that the API knows
+
+
+def sent(*messages):
+    return encode_request(Request(Head(), messages))["messages"]
+
+
+def test_requests_hold_what_the_api_knows():
+    call = ToolCall("c1", "ls", "{}", signature="sig")
+    parts = (Thinking("a"), Thinking("b", "sig"), Text("x"), Opaque("server", "{}"), call)
+    session = record(Session(), user("go"), evolve(assistant(*parts, Text("y")), id="m1"))
+    session = record(session, tool_result("c1", "no", name="ls", error=True))
+    function = {"name": "ls", "arguments": "{}"}
+    assert encode_request(project(session))["messages"] == [
+        {"role": "user", "content": "go"},
+        {
+            "role": "assistant",
+            "reasoning_content": "a",
+            "content": [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}],
+            "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+        },
+        {"role": "tool", "content": "no", "tool_call_id": "c1"},
+    ]
+    # The file holds more, so that it is read again.
+    last = json.loads(encode(session))["messages"][-1]
+    assert (last["is_error"], last["name"]) == (True, "ls")
+    assert sent(assistant(Opaque("server", "{}"))) == [{"role": "assistant", "content": ""}]
+
+
+def test_requests_hold_what_was_read_in_the_shape_of_the_api():
+    audio = {"type": "input_audio", "input_audio": {"data": "aa", "format": "wav"}}
+    marked = {"type": "text", "text": "b", "cache_control": {"type": "ephemeral"}}
+    content = [{"type": "input_text", "text": "a"}, marked, audio, {"type": "citation"}]
+    image = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+    extra = {"google": {"thought_signature": "s"}}
+    calls = [
+        {"name": "ls", "args": {"a": 1}, "id": "c1", "type": "tool_call"},
+        {"id": "c2", "function": {"name": "ls", "arguments": "{}"}, "extra_content": extra},
+        {"id": "c3", "type": "custom", "custom": {"name": "py", "input": "1"}},
+        7,
+    ]
+    rows = [
+        {"role": "developer", "content": "Be brief.", "created_at": 1, "id": "m1"},
+        {"role": "user", "name": "Ann", "content": [*content, image]},
+        {"role": "assistant", "content": None, "tool_calls": calls, "metrics": {}},
+        {"role": "function", "name": "ls", "content": "1"},
+    ]
+    url = {"url": "data:image/png;base64,aGk="}
+    function = {"name": "ls", "arguments": '{"a":1}'}
+    assert sent(*decode_messages(rows)) == [
+        {"role": "developer", "content": "Be brief."},
+        {
+            "role": "user",
+            "name": "Ann",
+            "content": [
+                {"type": "text", "text": "a"},
+                *(marked, audio, {"type": "image_url", "image_url": url}),
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c1", "type": "function", "function": function}, *calls[1:3]],
+        },
+        rows[3],
+    ]

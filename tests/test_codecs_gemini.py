@@ -325,7 +325,7 @@ def test_forms_of_contents(raw):
         ({"role": "user", "type": "message"}, "missing-field", "parts"),
         ({"role": "assistant", "parts": []}, "wrong-role", "role"),
         ({"role": 5, "parts": []}, "wrong-type", "role"),
-        ([], "missing-field", "parts"),
+        ([], "wrong-type", None),
         ({"role": "user", "parts": [{"text": "\ud800"}]}, "lone-surrogate", "parts[0].text"),
         ({"role": "user", "parts": [{"text": float("nan")}]}, "invalid-number", "parts[0].text"),
     ],

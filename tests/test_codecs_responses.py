@@ -248,7 +248,7 @@ def test_what_is_no_item(item, code, field):
 @pytest.mark.parametrize(
     ("value", "code"),
     [
-        ([1], "missing-field"),
+        ([1], "wrong-type"),
         ({"role": "user", "content": float("nan")}, "invalid-number"),
         ({"role": "user", "content": "\ud800"}, "lone-surrogate"),
     ],
@@ -987,3 +987,22 @@ def test_each_recorded_request_has_its_own_instructions():
     again = CODECS["openai-responses"].decode(CODECS["openai-responses"].encode(more)).session
     assert again.head.system == "Be long.\n\nAlways."
     assert len(project(again).messages) == len(project(more).messages)
+
+
+def test_requests_hold_calls_as_items():
+    use = {"type": "tool_use", "id": "t1", "name": "ls", "input": {}}
+    said_by_a_converter = {"type": "message", "role": "assistant", "content": [use]}
+    output = {"type": "function_call_output", "call_id": "t1", "output": "a.py"}
+    session = decode(json.dumps([ASK, said_by_a_converter, output]).encode()).session
+    call = {"type": "function_call", "call_id": "t1", "name": "ls", "arguments": "{}"}
+    assert encode_request(project(session))["input"][1:] == [call, output]
+
+
+def test_traces_of_chat_are_not_taken_for_responses():
+    rows = [ASK, {"role": "assistant", "content": "Hello."}]
+    chat = json.dumps(trace({"input": rows, "output": {"role": "assistant", "content": "x"}}))
+    assert detect(chat.encode()) == "openai-chat"
+    # Who says that they are finds all again that was said.
+    session = record(decode(chat.encode()).session, user("More."))
+    assert project(decode(encode(session)).session).messages[-1].parts == (Text("More."),)
+    assert len(project(decode(encode(session)).session).messages) == 3

@@ -34,6 +34,7 @@ from ctxalgebra.codecs.intake import Decoded, Repair
 from ctxalgebra.codecs.lines import LIMIT, Json, filled, parse, read_file, split, string
 from ctxalgebra.codecs.openai_chat import decode_messages, encode_messages, encode_request
 from ctxalgebra.errors import DecodeError, InvalidArgument
+from ctxalgebra.model.checks import check_text
 from ctxalgebra.model.session import Session
 
 __all__ = [
@@ -157,10 +158,10 @@ def detect(data: bytes, *, file: str | None = None) -> str:
             value = parse(line)
         except DecodeError:
             continue
-        objects += isinstance(value, dict)
+        objects += isinstance(value, dict) or (line is said[0] and isinstance(value, list))
         if (found := _format_of(value)) is not None:
             names.append(found)
-    # A document over many lines, or one line; what is wrong with it is the best that can be said.
+    # A document over many lines; what is wrong with it is the best that can be said.
     if not objects and said[0][0] in "[{" and not names:
         found = _format_of(parse("\n".join(lines), file=file))
         names = [found] if found else []
@@ -182,13 +183,15 @@ def load(path: str | Path, format: str = "auto", *, limit: int = LIMIT) -> Decod
     Raises:
         DecodeError: `unreadable` (absent, a directory, no permission), `empty-file`,
             `format-undetected`, or as the codec says; `file` is the path.
-        InvalidArgument: `invalid-argument`, there is no such format.
+        InvalidArgument: `invalid-argument`, there is no such format, or the limit is less than 1;
+            `wrong-type`.
 
     >>> load("/nowhere")
     Traceback (most recent call last):
     ...
     ctxalgebra.errors.DecodeError: unreadable: No such file or directory (file /nowhere)
     """
+    check_text(format, "format")
     if format != "auto" and format not in CODECS:
         raise InvalidArgument("invalid-argument", f"no format {format!r}", field="format")
     data = read_file(path)

@@ -40,6 +40,7 @@ from ctxalgebra.codecs.cassette import Interaction
 from ctxalgebra.codecs.containers import Api, Body, Element, pack, unpack
 from ctxalgebra.codecs.elements import Elements
 from ctxalgebra.codecs.giveback import Said, give_back
+from ctxalgebra.codecs.given import check_request
 from ctxalgebra.codecs.intake import Decoded, bound
 from ctxalgebra.codecs.lines import (
     LIMIT,
@@ -142,6 +143,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     >>> encode_request(project(record(Session(), Head(system="Be brief."), user("hi"))))
     {'system': 'Be brief.', 'messages': [{'role': 'user', 'content': 'hi'}]}
     """
+    check_request(request)
     written = _write_head(request.head, {})
     fields: dict[str, Any] = plain(compact({k: v for k, v in written.items() if v}))
     return {**fields, "messages": encode_messages(request.messages)}

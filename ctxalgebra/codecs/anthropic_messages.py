@@ -30,6 +30,7 @@ from typing import Any
 
 from attrs import evolve
 
+from ctxalgebra.codecs.given import messages_of
 from ctxalgebra.codecs.lines import Json, compact, integer, objects, parse, plain, string
 from ctxalgebra.errors import DecodeError
 from ctxalgebra.model.head import Usage
@@ -465,7 +466,7 @@ def encode_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
     >>> encode_messages(array)[1]["content"][1]
     {'type': 'text', 'text': 'Go on.'}
     """
-    array = [*messages]
+    array = messages_of(messages)
     ids = _Ids(array)
     elements = (_write_turn(turn, sent=True) for turn in turns(map(ids, array)))
     return [

@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ctxalgebra.codecs.given import messages_of
 from ctxalgebra.codecs.lines import Json, compact, integer, objects, parse, plain, quote, string
 from ctxalgebra.errors import DecodeError
 from ctxalgebra.model.head import Usage
@@ -28,6 +29,7 @@ __all__ = [
     "read_usage",
     "write_element",
     "write_message",
+    "write_sent",
 ]
 
 _ROLES: dict[str, Role] = {
@@ -56,6 +58,7 @@ _OURS = frozenset(
 )
 """The fields of a message that are read; all others are carried in its origin."""
 
+_NO_LIMIT = 2**63
 _DATA_URL = re.compile(r"data:([^;,]*);base64,", re.ASCII)
 _TEXTS = ("text", "input_text", "output_text", "tool_output")
 
@@ -332,8 +335,61 @@ def write_element(message: Message) -> str:
     return compact(fresh)
 
 
+_SENT = frozenset(
+    {
+        *("role", "content", "name", "refusal", "audio", "tool_calls", "function_call"),
+        *("tool_call_id", "reasoning_content", "reasoning", "reasoning_details"),
+    }
+)
+"""Fields of messages that a request may have: the API's, and what its kin call reasoning."""
+
+_SENT_PARTS = frozenset({"text", "image_url", "input_audio", "file", "refusal"})
+
+
+def _sent_part(value: Json, role: str) -> Json:
+    """Give a part of content as the API knows it; None for one that it does not know."""
+    kind = string(_object(value).get("type"))
+    part = _read_part(value, role)
+    if isinstance(part, Opaque):
+        return value if kind in _SENT_PARTS else None
+    if isinstance(part, Thinking):
+        return None
+    return value if kind in _SENT_PARTS else _write_part(part, role)
+
+
+def _sent_call(value: Json) -> Json:
+    """Give a call as the API knows it; None for what is none."""
+    call, known = _read_call(value), _object(value)
+    if isinstance(call, Opaque):
+        return None
+    said = _object(known.get("function")).get("arguments")
+    fields = known if isinstance(said, str) or "custom" in known else _object(_write_call(call))
+    return {key: item for key, item in fields.items() if key != "signature"}
+
+
+def write_sent(message: Message) -> dict[str, Json]:
+    """Write a message for a request: what `write_element` gives, without what the API refuses.
+
+    Left out are ids of messages, whether a tool failed and the name of a result's tool, signatures,
+    thinking in the midst of content, parts of other providers, and what logs say beside.
+    """
+    known = _object(parse(write_element(message), limit=_NO_LIMIT))
+    out = {key: item for key, item in known.items() if key in _SENT}
+    if out.get("role") == "tool":
+        out.pop("name", None)
+    content, calls = out.get("content"), out.get("tool_calls")
+    if isinstance(content, list):
+        parts = [_sent_part(part, message.role) for part in content]
+        out["content"] = [part for part in parts if part is not None] or ""
+    if isinstance(calls, list):
+        out["tool_calls"] = [call for call in map(_sent_call, calls) if call is not None]
+    return out
+
+
 def encode_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Give messages as the objects of a Chat request body, such as a client library takes.
+    """Give messages as Chat objects that `decode_messages` reads as the same again.
+
+    What the format has no field for is in them, too; `encode_request` leaves that out.
 
     Args:
         messages: of a request, for example `project(session).messages`.
@@ -346,7 +402,7 @@ def encode_messages(messages: Iterable[Message]) -> list[dict[str, Any]]:
     >>> encode_messages([assistant("Hi", ToolCall("c1", "ls"))])[0]["tool_calls"][0]["function"]
     {'name': 'ls', 'arguments': '{}'}
     """
-    return [plain(write_element(message)) for message in messages]
+    return [plain(write_element(message)) for message in messages_of(messages)]
 
 
 def decode_messages(values: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:

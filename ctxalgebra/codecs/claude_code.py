@@ -397,7 +397,7 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
     >>> len(decoded.session.view.messages()), decoded.repairs
     (1, ())
     """
-    raws = split(data, file=file)
+    raws = split(data, file=file, limit=limit)
     if not filled(raws):
         raise DecodeError("empty-file", file=file)
     ended = not raws[-1]

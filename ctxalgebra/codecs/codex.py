@@ -455,7 +455,7 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
     >>> decoded.session.view.messages()[0].parts, decoded.repairs[0].code
     ((Text(text='hi'),), 'missing-header')
     """
-    texts = split(data, file=file)
+    texts = split(data, file=file, limit=limit)
     if not filled(texts):
         raise DecodeError("empty-file", file=file)
     ended = not texts[-1]

@@ -286,7 +286,7 @@ def unpack(data: bytes, api: Api, *, file: str | None, limit: int) -> Found:
         DecodeError: `empty-file`, `invalid-utf8`; `wrong-type`, `missing-field`, there is no list
             of elements; what is wrong with a document's JSON or YAML.
     """
-    lines = split(data, file=file)
+    lines = split(data, file=file, limit=limit)
     said = filled(lines)
     if not said:
         raise DecodeError("empty-file", file=file)
@@ -300,7 +300,11 @@ def unpack(data: bytes, api: Api, *, file: str | None, limit: int) -> Found:
             value = parse(line, limit=limit)
         except DecodeError:
             continue
-        if isinstance(value, dict) and (len(said) > 1 or api.speaks(value)):
+        if not isinstance(value, dict):
+            continue
+        # A body may have a role beside its elements, but no type.
+        body = isinstance(value.get(api.key), list) and "type" not in value
+        if len(said) > 1 or (api.speaks(value) and not body):
             return _lines(lines, api, file, limit)
     text = "\n".join(lines)
     return _document(text, parse(text, file=file, limit=limit), api, file)

@@ -46,6 +46,7 @@ from ctxalgebra.codecs.gemini_contents import (
 )
 from ctxalgebra.codecs.gemini_parts import as_object, get, name_of
 from ctxalgebra.codecs.giveback import Said, give_back
+from ctxalgebra.codecs.given import check_request
 from ctxalgebra.codecs.intake import Decoded, bound
 from ctxalgebra.codecs.lines import LIMIT, Json, compact, integer, parse, plain, string
 from ctxalgebra.errors import DecodeError
@@ -181,6 +182,7 @@ def encode_request(request: Request) -> dict[str, Any]:
     >>> encode_request(project(record(Session(), user("hi"))))
     {'contents': [{'role': 'user', 'parts': [{'text': 'hi'}]}]}
     """
+    check_request(request)
     fields: dict[str, Any] = plain(compact(write_head(request.head, {})))
     fields.pop("model", None)
     return {"contents": encode_contents(request.messages), **fields}

@@ -17,7 +17,6 @@ has no place here.
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
@@ -35,8 +34,9 @@ from ctxalgebra.codecs.gemini_parts import (
     write_part,
     write_result,
 )
-from ctxalgebra.codecs.lines import Json, broken, compact, parse, plain, string
-from ctxalgebra.errors import DecodeError, InvalidArgument
+from ctxalgebra.codecs.given import messages_of
+from ctxalgebra.codecs.lines import Json, compact, objects, parse, plain, string
+from ctxalgebra.errors import DecodeError
 from ctxalgebra.model.parts import Message, Part, Role, Text, ToolCall
 
 __all__ = [
@@ -192,18 +192,11 @@ def decode_contents(values: Iterable[Mapping[str, Any]], *, first: int = 0) -> t
     """
     reader = Reader(first)
     messages: list[Message] = []
-    for index, value in enumerate(values):
+    for index, (raw, value) in enumerate(objects(values)):
         try:
-            raw = json.dumps(value, ensure_ascii=False)
-            if broken(raw):
-                raw = json.dumps(value)
-            messages += reader.read(as_object(parse(raw)), raw)
-        except (TypeError, RecursionError, ValueError) as error:
-            if isinstance(error, DecodeError):
-                raise DecodeError(
-                    error.code, error.message, entry=index, field=error.field
-                ) from None
-            raise InvalidArgument("wrong-type", str(error), entry=index) from None
+            messages += reader.read(value, raw)
+        except DecodeError as error:
+            raise DecodeError(error.code, error.message, entry=index, field=error.field) from None
     return tuple(messages)
 
 
@@ -382,7 +375,7 @@ def encode_contents(messages: Iterable[Message]) -> list[dict[str, Any]]:
     >>> encode_contents([tool_result("c1", "42", name="add")])[0]["parts"][0]["functionResponse"]
     {'id': 'c1', 'name': 'add', 'response': {'output': '42'}}
     """
-    array = [*messages]
+    array = messages_of(messages)
     writer = Writer({call.id: call.name for message in array for call in message.calls})
     for message in array:
         writer.add(message)

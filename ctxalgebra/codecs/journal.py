@@ -40,7 +40,7 @@ from ctxalgebra.errors import CtxError, DecodeError, InvalidArgument
 from ctxalgebra.model.entries import Entry
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.parts import Part
-from ctxalgebra.model.session import Node, Session, at_node
+from ctxalgebra.model.session import Node, Session, at_node, check_session
 
 __all__ = ["HEADER", "NAME", "SPEC", "decode", "encode", "encode_since"]
 
@@ -253,7 +253,7 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
     >>> decode(encode(session)).session == session
     True
     """
-    lines = split(data, file=file)
+    lines = split(data, file=file, limit=limit)
     if not lines[-1]:
         lines.pop()
     if not lines:
@@ -343,13 +343,15 @@ def encode_since(session: Session, stored: Session) -> bytes:
         stored: what the journal holds, leaf included.
 
     Raises:
-        InvalidArgument: `invalid-number`, an integer of more than 4,300 digits.
+        InvalidArgument: `wrong-type`; `invalid-number`, an integer of more than 4,300 digits.
 
     >>> from ctxalgebra import Session, record, user
     >>> stored = record(Session(), user("a"))
     >>> print(encode_since(record(stored, user("b")), stored).decode(), end="")
     {"kind":"message","role":"user","parts":[{"kind":"text","text":"b"}]}
     """
+    check_session(session)
+    check_session(stored)
     nodes: list[Node] = []
     node = session.last
     while node is not None and node.number >= len(stored):

@@ -19,16 +19,19 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from math import isfinite
 from pathlib import Path
+from stat import S_ISDIR, S_ISFIFO, S_ISREG
 from typing import Any, TypeAlias
 
 from attrs import frozen
 
 from ctxalgebra.errors import DecodeError, InvalidArgument
+from ctxalgebra.model.checks import check_type, mistyped
 
 __all__ = [
     "BOM",
     "LIMIT",
     "MAX_DEPTH",
+    "MOST",
     "Json",
     "Number",
     "blank",
@@ -55,6 +58,9 @@ MAX_DEPTH = 500
 LIMIT = 64 * 1024 * 1024
 """The longest JSON text that is read, in characters, unless the caller says otherwise."""
 
+MOST = 1 << 30
+"""The longest file that is read, in bytes."""
+
 BOM = "\ufeff"
 
 
@@ -79,15 +85,24 @@ quote = json.encoder.encode_basestring
 """Write a string as JSON.stringify does."""
 
 
-def split(data: bytes, *, file: str | None = None) -> list[str]:
+def split(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> list[str]:
     r"""Decode UTF-8 and split at LF; what ends with LF has an empty last line.
 
+    Every codec begins with this, so what callers give is checked here.
+
     Raises:
+        InvalidArgument: `wrong-type`, these are no bytes, or the limit is no integer;
+            `invalid-argument`, it is less than 1.
         DecodeError: `invalid-utf8`, with the line.
 
     >>> split(b"a\r\nb\n")
     ['a\r', 'b', '']
     """
+    if not isinstance(data, bytes | bytearray):
+        raise mistyped(data, "bytes", "data")
+    check_type(limit, int, "limit")
+    if limit < 1:
+        raise InvalidArgument("invalid-argument", f"{limit} is less than 1", field="limit")
     try:
         return data.decode().split("\n")
     except UnicodeDecodeError as error:
@@ -193,8 +208,10 @@ def parse(text: str, *, file: str | None = None, line: int = 1, limit: int = LIM
     try:
         value: Json = _DECODER.decode(text.removeprefix(BOM) if line == 1 else text)
     except json.JSONDecodeError as error:
-        column = error.colno
-        raise refuse("invalid-json", f"{error.msg} at column {column}", error.pos) from None
+        # Some of Python's messages end with a colon, and some with "at".
+        problem = error.msg.rstrip(" :").removesuffix(" at")
+        message = f"{problem} at column {error.colno}"
+        raise refuse("invalid-json", message, error.pos) from None
     except RecursionError:
         raise refuse("too-deep", "the caller's stack is almost full", 0) from None
     if ("NaN" in text or "Infinity" in text) and (field := _path(value, Number)):
@@ -269,10 +286,8 @@ def objects(values: Iterable[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str
     ('{"a": 1}', {'a': Number(text='1')})
     """
     listed: Any = values
-    kind = type(values).__name__
     if isinstance(listed, str | bytes | Mapping) or not isinstance(listed, Iterable):
-        text = f"expected a list of objects, got {kind}"
-        raise InvalidArgument("wrong-type", text, field="values")
+        raise mistyped(values, "a list of objects", "values")
     for index, item in enumerate(values):
         try:
             raw = json.dumps(item, ensure_ascii=False)
@@ -394,16 +409,29 @@ def iso(time: int) -> str:
 
 
 def read_file(path: str | Path) -> bytes:
-    """Read a file; the only function here that touches the disk.
+    """Read a file, or a pipe to its end; the only function here that touches the disk.
 
     Raises:
-        DecodeError: `unreadable`, `empty-file`.
+        InvalidArgument: `wrong-type`, that is no path.
+        DecodeError: `unreadable`, also what is neither a file nor a pipe (a device may never end)
+            and what is longer than `MOST`; `empty-file`.
     """
+    if not isinstance(path, str | Path):
+        raise mistyped(path, "a path", "path")
+    where = Path(path)
     try:
-        data = Path(path).read_bytes()
+        mode = where.stat().st_mode
+        if not (S_ISREG(mode) or S_ISFIFO(mode) or S_ISDIR(mode)):
+            raise DecodeError("unreadable", "neither a file nor a pipe", file=str(path))
+        with where.open("rb") as file:
+            data = file.read(MOST + 1)
     except (OSError, ValueError) as error:
+        if isinstance(error, DecodeError):
+            raise
         why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise DecodeError("unreadable", why, file=str(path)) from None
+    if len(data) > MOST:
+        raise DecodeError("unreadable", f"longer than {MOST} bytes", file=str(path))
     if not data:
         raise DecodeError("empty-file", file=str(path))
     return data

@@ -38,10 +38,12 @@ from ctxalgebra.codecs.chat_messages import (
     read_message,
     read_usage,
     write_element,
+    write_sent,
 )
 from ctxalgebra.codecs.containers import Api, Body, pack, unpack
 from ctxalgebra.codecs.elements import Elements
 from ctxalgebra.codecs.giveback import Said, give_back
+from ctxalgebra.codecs.given import check_request
 from ctxalgebra.codecs.intake import Act, Decoded, bound
 from ctxalgebra.codecs.lines import LIMIT, Json, compact, parse, plain, string
 from ctxalgebra.errors import DecodeError
@@ -116,13 +118,17 @@ def _add_system(head: Head, text: str) -> Head:
 def encode_request(request: Request) -> dict[str, Any]:
     """Give a request as a Chat request body: `model`, `messages`, `tools`.
 
+    Messages have the API's fields, and `reasoning_content`, which servers of the kind of DeepSeek
+    want back. That a tool failed has none: only its text says so.
+
     >>> from ctxalgebra import Session, project, record, user
     >>> encode_request(project(record(Session(), user("hi"))))
     {'messages': [{'role': 'user', 'content': 'hi'}]}
     """
+    check_request(request)
     head = request.head
     first = (Message("system", head.system),) if head.system else ()
-    messages = encode_messages((*first, *request.messages))
+    messages = [plain(compact(write_sent(one))) for one in (*first, *request.messages)]
     fields: dict[str, Any] = plain(compact(_write_head(head, {})))
     return {"messages": messages, **fields}
 

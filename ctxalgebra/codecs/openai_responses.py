@@ -31,6 +31,7 @@ its code |
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -40,6 +41,7 @@ from ctxalgebra.codecs.cassette import Interaction
 from ctxalgebra.codecs.containers import Api, Body, Found, merge, pack, unpack
 from ctxalgebra.codecs.elements import Elements
 from ctxalgebra.codecs.giveback import Said, give_back
+from ctxalgebra.codecs.given import check_request
 from ctxalgebra.codecs.intake import Act, Decoded, bound
 from ctxalgebra.codecs.lines import LIMIT, Json, compact, parse, plain, split, string
 from ctxalgebra.codecs.responses_items import (
@@ -85,6 +87,7 @@ _PARAMETERS = (
 """Fields of a body that key the cache, beside model and instructions; sorted."""
 
 
+_CALL_BLOCK = re.compile(r'"type"\s*:\s*"tool_use"')
 _BLOCKS = ("input_text", "output_text", "input_image", "input_file", "refusal")
 
 
@@ -163,15 +166,21 @@ def encode_request(request: Request) -> dict[str, Any]:
     """Give a request as a body of the Responses API: `model`, `instructions`, `input`, `tools`.
 
     The route's parameters that the API knows are fields, too. Reasoning of which only the text is
-    known, without its id or its encrypted content, is left out: the API refuses it.
+    known, without its id or its encrypted content, is left out: the API refuses it. Calls that a
+    converter left as blocks of a message are items.
 
     >>> from ctxalgebra import Head, Session, project, record, user
     >>> encode_request(project(record(Session(), Head(system="Be brief."), user("hi"))))["input"]
     [{'type': 'message', 'role': 'user', 'content': [{'type': 'input_text', 'text': 'hi'}]}]
     """
-    items = [item for item in encode_items(request.messages) if _proves(item)]
+    check_request(request)
+    items = [i for i in encode_items(map(_without_blocks, request.messages)) if _proves(i)]
     fields: dict[str, Any] = plain(compact(_write_head(request.head, {})))
     return {**fields, "input": items}
+
+
+def _without_blocks(message: Message) -> Message:
+    return evolve(message, origin="") if _CALL_BLOCK.search(message.origin) else message
 
 
 def _proves(item: dict[str, Any]) -> bool:
@@ -228,9 +237,17 @@ def _recorded(value: Json) -> list[Interaction]:
     for item in elements(_object(value).get("observations")):
         observation = _object(item)
         asked, answer = observation.get("input"), _object(observation.get("output"))
-        body = _object(asked) or {**answer, "input": asked}
+        # A response repeats what its request said; another answer is no body.
+        body = _object(asked) or {**(answer if "output" in answer else {}), "input": asked}
         found.append(Interaction("", body, answer, ()))
     return found
+
+
+def _is_call(call: Interaction) -> bool:
+    """Say whether what a trace tells is a call of this API: Chat's have roles, too."""
+    held = elements(call.body.get("input", call.body.get("output")))
+    told = "output" in call.answer or any(map(_is_item, held))
+    return told or ("role" not in call.answer and any("role" in _object(item) for item in held))
 
 
 def holds_items(value: Json) -> bool:
@@ -245,13 +262,13 @@ def holds_items(value: Json) -> bool:
     held = body.get("input", body.get("output"))
     if isinstance(held, str):
         return "model" in body
-    inner = (holds_items(call.body) for call in _recorded(value))
+    inner = (_is_call(call) for call in _recorded(value))
     told = any(_is_item(item) or "role" in _object(item) for item in elements(held))
     return told or _is_item(value) or any(inner)
 
 
 def _open(data: bytes, file: str | None, limit: int) -> tuple[Found, Api]:
-    text = "\n".join(split(data, file=file))
+    text = "\n".join(split(data, file=file, limit=limit))
     if '"observations"' in text:
         try:
             value = parse(text, limit=limit)

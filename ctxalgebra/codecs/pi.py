@@ -465,7 +465,7 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
     >>> len(decoded.session.view.messages()), decoded.repairs
     (1, ())
     """
-    lines = split(data, file=file)
+    lines = split(data, file=file, limit=limit)
     if not filled(lines):
         raise DecodeError("empty-file", file=file)
     ended = not lines[-1]

@@ -23,15 +23,14 @@ them back.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from attrs import evolve
 
-from ctxalgebra.codecs.lines import Json, broken, compact, integer, parse, string
-from ctxalgebra.errors import DecodeError, InvalidArgument
+from ctxalgebra.codecs.lines import Json, compact, integer, objects, string
+from ctxalgebra.errors import DecodeError
 from ctxalgebra.model.head import Usage
 from ctxalgebra.model.parts import Image, Message, Opaque, Part, Role, Text, Thinking, ToolCall
 
@@ -223,18 +222,11 @@ def decode_items(values: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
     """
     messages: list[Message] = []
     run: list[Message] = []
-    for index, value in enumerate(values):
+    for index, (raw, value) in enumerate(objects(values)):
         try:
-            raw = json.dumps(value, ensure_ascii=False)
-            if broken(raw):
-                raw = json.dumps(value)
-            message = read_item(_object(parse(raw)), origin=raw)
-        except (TypeError, RecursionError, ValueError) as error:
-            if isinstance(error, DecodeError):
-                raise DecodeError(
-                    error.code, error.message, entry=index, field=error.field
-                ) from None
-            raise InvalidArgument("wrong-type", str(error), entry=index) from None
+            message = read_item(value, origin=raw)
+        except DecodeError as error:
+            raise DecodeError(error.code, error.message, entry=index, field=error.field) from None
         if run and message.role != "assistant":
             messages.append(join(run))
             run = []

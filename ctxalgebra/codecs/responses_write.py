@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from ctxalgebra.codecs.given import messages_of
 from ctxalgebra.codecs.lines import Json, compact, parse, plain, quote, string
 from ctxalgebra.codecs.responses_items import (
     CALLS,
@@ -314,7 +315,9 @@ def encode_items(messages: Iterable[Message]) -> list[dict[str, Any]]:
     {'type': 'function_call', 'call_id': 'c1', 'name': 'ls', 'arguments': '{}'}
     """
     writer = Writer()
-    return [plain(compact(item)) for message in messages for item in writer.write(message)]
+    return [
+        plain(compact(item)) for message in messages_of(messages) for item in writer.write(message)
+    ]
 
 
 def unwritten(message: Message) -> tuple[str, ...]:
