@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
+import random
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -42,6 +45,7 @@ from ctxalgebra import (
     travel,
     user,
 )
+from ctxalgebra.codecs import pi, pi_encode
 from ctxalgebra.laws.strategies import sessions
 from ctxalgebra.model.session import append
 
@@ -510,3 +514,84 @@ def test_what_is_no_session_or_measure_is_refused():
             with pytest.raises(InvalidArgument) as caught:
                 ask(session, **options)
             assert caught.value.code == "wrong-type"
+
+
+# Whole sessions
+
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = ROOT.parent / "shared" / "sessions" / "pi"
+
+
+def load_benchmark():
+    spec = importlib.util.spec_from_file_location(
+        "calibration", ROOT / "benchmarks" / "calibration.py"
+    )
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def working(turns, seed=3):
+    """Grow a session of tool rounds of all kinds; a token costs otherwise than it measures."""
+    draw = random.Random(seed)
+    session = record(Session(), Head(system="s" * 9000))
+    session = record(session, user("go"))
+    for number in range(turns):
+        session, request = send(session)
+        reported = heavy(request.head) + sum(map(heavy, request.messages))
+        answer = assistant("y" * draw.randrange(20, 900), ToolCall(f"c{number}", "read"))
+        usage = Usage(input=reported, output=heavy(answer))
+        session = reply(session, "completed", answer, usage=usage)
+        size = int(draw.expovariate(1 / 2500)) + 1
+        session = record(session, tool_result(f"c{number}", "z" * size))
+    return session
+
+
+def test_estimates_of_a_long_session_beside_other_rules():
+    benchmark = load_benchmark()
+    session = working(120)
+    following = benchmark.next_requests(session)
+    suffix = benchmark.suffixes(session)
+    ours, other, original, plain = (benchmark.figure(following[rule]) for rule in benchmark.RULES)
+    assert ours.count == 119
+    assert ours.median <= 0.3
+    assert ours.most <= 2.5
+    assert ours.median < plain.median
+    assert other.median < original.median or original.median < 1
+    ours, *_, plain = (benchmark.figure(suffix[rule]) for rule in benchmark.RULES)
+    assert ours.count > 500
+    assert ours.median <= 2
+    assert ours.most <= 6
+    assert plain.median > 10
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the real sessions are not at hand")
+@pytest.mark.parametrize("file", sorted(SHARED.glob("*.jsonl")), ids=lambda file: file.name[:24])
+def test_estimates_of_real_sessions(file):
+    benchmark = load_benchmark()
+    data = file.read_bytes()
+    session = pi.decode(data).session
+    following = benchmark.figure(benchmark.next_requests(session)[benchmark.RULES[0]])
+    if following is None:
+        assert len(benchmark.next_requests(session)[benchmark.RULES[0]]) < benchmark.FEWEST
+        return
+    assert following.median <= 0.3
+    suffix = benchmark.figure(benchmark.suffixes(session)[benchmark.RULES[0]])
+    assert suffix.median <= 2
+    if not benchmark.causes(data, session):
+        assert following.most <= 2.5
+        assert suffix.most <= 6
+
+
+def test_the_benchmark_prints_each_file_and_says_where_there_is_none(tmp_path, capsys, monkeypatch):
+    benchmark = load_benchmark()
+    for name, turns in (("short.jsonl", 3), ("long.jsonl", 40)):
+        (tmp_path / name).write_bytes(pi_encode.encode(working(turns)))
+    assert benchmark.main([str(tmp_path / "short.jsonl"), str(tmp_path / "long.jsonl")]) == 0
+    said = capsys.readouterr().out
+    assert "fewer than 20 requests" in said
+    assert "one route, no image" in said
+    monkeypatch.setattr(benchmark, "SHARED", tmp_path / "none")
+    benchmark.main([])
+    assert "is absent" in capsys.readouterr().out
