@@ -229,28 +229,47 @@ def compact(value: Json) -> str:
     >>> compact(parse('{"b": 1.0, "a": [true, null]}'))
     '{"b":1.0,"a":[true,null]}'
     """
+    if (text := _simple(value)) is not None:
+        return text
     out: list[str] = []
-    todo: list[tuple[bool, Json]] = [(False, value)]
+    # What is still to be written: texts as they are, lists and objects to be opened.
+    todo: list[Json] = [value]
     while todo:
-        done, item = todo.pop()
+        item = todo.pop()
         if isinstance(item, str):
-            out.append(item if done else quote(item))
-        elif isinstance(item, Number):
-            out.append(item.text)
-        elif isinstance(item, bool) or item is None:
-            out.append("null" if item is None else "true" if item else "false")
-        elif isinstance(item, dict):
-            inner: list[tuple[bool, Json]] = [(True, "{")]
-            for index, (key, member) in enumerate(item.items()):
-                inner += [(True, f"{',' if index else ''}{quote(key)}:"), (False, member)]
-            todo.extend(reversed([*inner, (True, "}")]))
-        else:
-            inner = [(True, "[")]
-            for index, member in enumerate(item):
-                inner += [(True, ",")] * (index > 0)
-                inner.append((False, member))
-            todo.extend(reversed([*inner, (True, "]")]))
+            out.append(item)
+            continue
+        inner: list[Json] = []
+        gap, end = ("{", "}") if isinstance(item, dict) else ("[", "]")
+        for key, member in _named(item):
+            text = _simple(member)
+            inner += (f"{gap}{key}", member) if text is None else (f"{gap}{key}{text}",)
+            gap = ","
+        inner.append(end if inner else gap + end)
+        inner.reverse()
+        todo += inner
     return "".join(out)
+
+
+def _simple(value: Json) -> str | None:
+    """Write a value that holds no others; None for one that may."""
+    if isinstance(value, str):
+        return quote(value)
+    if isinstance(value, Number):
+        return value.text
+    if value is None:
+        return "null"
+    return ("true" if value else "false") if isinstance(value, bool) else None
+
+
+def _named(value: Json) -> Iterator[tuple[str, Json]]:
+    """Walk what an object or list holds, with what stands in front of it."""
+    if isinstance(value, dict):
+        for key, member in value.items():
+            yield f"{quote(key)}:", member
+    elif isinstance(value, list):
+        for member in value:
+            yield "", member
 
 
 def plain(text: str) -> Any:

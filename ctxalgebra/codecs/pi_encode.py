@@ -91,6 +91,7 @@ class _Writer:
         near: by line, the nearest id up the path, its own first.
         places: by name, the line that has it.
         calls: by id of a call, the first line that holds it; the session's id is the root's.
+        timed: how many lines there were behind the last one that was made, and its time.
         tools: of calls, by their ids in the file.
         ids: what the file calls the calls that a repair has renamed.
     """
@@ -113,6 +114,7 @@ class _Writer:
         self.ids: dict[str, str] = {}
         self.replies: dict[int, int] = {}
         self.objects = 0
+        self.timed = (-1, 0)
         self.last_line = 0
         self.unterminated = -1
         read = nodes[: self.known + 1]
@@ -160,6 +162,9 @@ class _Writer:
         self.objects += 1
 
     def _now(self) -> int:
+        count, time = self.timed
+        if count == len(self.out):
+            return time + 1
         for raw in reversed(self.out):
             known = clock(string(_object(raw).get("timestamp")))
             if known is not None:
@@ -192,13 +197,14 @@ class _Writer:
             )
         name = self._fresh(number, name)
         self.used.add(name)
-        stamp = iso(max(self._now(), time))
+        now = max(self._now(), time)
         near, there = self.near[above], self.names[above]
         place: dict[str, Json] = {} if self.chained else {"id": name, "parentId": near or None}
-        line: dict[str, Json] = {"type": kind, **place, "timestamp": stamp, **fields}
+        line: dict[str, Json] = {"type": kind, **place, "timestamp": iso(now), **fields}
         if not self.chained and there != near:
             line["ctxalgebra"] = {"parentId": there}
         self._emit(compact(line), name, number, message)
+        self.timed = len(self.out), now
 
     def header(self) -> None:
         """Make the header of a new file."""

@@ -85,22 +85,25 @@ def _read_call(block: dict[str, Json]) -> ToolCall:
 
 
 def _read_block(block: Json, *, speaks: bool) -> Part:
-    kind = ""
-    if isinstance(block, dict):
-        kind = string(block.get("type"))
-        text, thinking, data = block.get("text"), block.get("thinking"), block.get("data")
-        media = block.get("mimeType")
-        if kind == "text" and isinstance(text, str):
+    if not isinstance(block, dict):
+        return Opaque("", compact(block))
+    kind = string(block.get("type"))
+    match kind:
+        case "text" if isinstance(text := block.get("text"), str):
             return Text(text)
-        if kind == "image" and isinstance(data, str) and isinstance(media, str):
-            return Image(data, media)
-        if kind == "opaque" and isinstance(data, str):
-            return Opaque(string(block.get("partType")), data)
-        if kind == "thinking" and isinstance(thinking, str) and speaks:
-            signature = string(block.get("thinkingSignature"))
-            return Thinking(thinking, signature, block.get("redacted") is True)
-        if kind == "toolCall" and speaks:
+        case "toolCall" if speaks:
             return _read_call(block)
+        case "thinking" if speaks and isinstance(text := block.get("thinking"), str):
+            signature = string(block.get("thinkingSignature"))
+            return Thinking(text, signature, block.get("redacted") is True)
+        case "image" | "opaque" if isinstance(data := block.get("data"), str):
+            media = block.get("mimeType")
+            if kind == "opaque":
+                return Opaque(string(block.get("partType")), data)
+            if isinstance(media, str):
+                return Image(data, media)
+        case _:
+            pass
     return Opaque(kind, compact(block))
 
 
