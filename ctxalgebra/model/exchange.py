@@ -46,6 +46,13 @@ class Results(Mapping[str, tuple[int, Message]]):
             table[call] = found
         return Results(self.calls, table, self._count + 1)
 
+    def __contains__(self, call: object) -> bool:
+        """Say whether a call has its result; asked of every result that is offered."""
+        if not self._count:
+            return False
+        found = self._table.get(call) if isinstance(call, str) else None
+        return found is not None and found[0] < self._count
+
     def __getitem__(self, call: str) -> tuple[int, Message]:
         """Give the number and the message of the result of a call."""
         place, number, message = self._table[call]

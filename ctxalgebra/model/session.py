@@ -10,7 +10,7 @@ leaf.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Generic, Literal, Self, TypeVar, cast
 
@@ -120,6 +120,10 @@ def _make(entry: Entry, parent: Node | None, previous: Node | None) -> Node:
     return made
 
 
+def _types(kinds: Iterable[type] | None) -> frozenset[type] | None:
+    return None if kinds is None else frozenset(kinds)
+
+
 @frozen(eq=False)
 class Fold(Generic[T]):
     """Describe a value derived from entries from left to right.
@@ -142,7 +146,7 @@ class Fold(Generic[T]):
     init: T
     step: Callable[[T, Node, View], T] = field(repr=False)
     along: Literal["path", "log"] = "path"
-    reads: tuple[type, ...] | None = None
+    reads: frozenset[type] | None = field(default=None, converter=_types)
 
 
 @frozen(eq=False, repr=False)

@@ -304,6 +304,8 @@ def _show(view: View, items: Numbered, read: int, fresh: int, waiting: Numbered 
 
 def _message(view: View, number: int, message: Message) -> View:
     if message.role == "tool":
+        if len(view.open) == 1:
+            return _show(view, ((number, message), *view.waiting), view.read, view.fresh)
         results = view.results.answered(message.call, number, message)
         if len(results) < len(view.open):
             return view._replace(results=results)
