@@ -177,15 +177,22 @@ def select(
     aim = _above(stays(cut), aim, limit, said=target is not None)
     if total <= aim:
         return session  # in a cold cache: more than the target alone, and nothing to gain
+    why = f"over {aim} tokens, cache cold" if cache == "cold" else f"over {limit} tokens"
+
+    def cut_at(place: int, said: Message) -> Session:
+        keep = tuple(numbers[start:stop]) if place > start else ()
+        return record(session, Cut(numbers[place - 1], said, why, keep, breaks=True))
+
     for place in places[:-1]:
         if stays(place) <= aim:
             told, tokens = tell(place)
             if tokens <= aim:
-                cut, said = place, told
+                after = cut_at(place, told)
+                # Without its thinking a message is another, and may cost more than was reported.
+                if estimate(after, measure=measure) <= (aim if cache == "cold" else limit):
+                    return after
                 break
-    keep = tuple(numbers[start:stop]) if cut > start else ()
-    why = f"over {aim} tokens, cache cold" if cache == "cold" else f"over {limit} tokens"
-    return record(session, Cut(numbers[cut - 1], said, why, keep, breaks=True))
+    return cut_at(cut, said)
 
 
 def _above(floor: int, aim: int, limit: int, *, said: bool) -> int:
@@ -318,17 +325,18 @@ def pressure(
     limit, _ = limits(budget, None, reserve, window)
     tokens = estimate(session, measure=measure)
     view = session.view
-    cuttable = view.flight < 0 and not view.holds_loop(0) and _gain(view, measure) > 0
+    cuttable = view.flight < 0 and not view.holds_loop(0) and _gain(session, measure) > 0
     return Pressure(tokens, limit, cuttable)
 
 
-def _gain(view: View, measure: Measure) -> int:
-    """Measure what the deepest cut would take, less the default notice."""
-    places, (start, stop) = _places(view)
+def _gain(session: Session, measure: Measure) -> int:
+    """Estimate what the deepest cut would take, less the default notice."""
+    places, (start, stop) = _places(session.view)
     if not places:
         return 0
-    until, cut = view.slots.total, places[-1]
-    active = until(measure, stop) - until(measure, start) if cut > start else 0
-    number = view.slots.numbers[cut - 1]
+    known = costs(session, measure=measure)
+    sums, cut = known.sums, places[-1]
+    number = session.view.slots.numbers[cut - 1]
     text = user(default_notice(Evicted(number, number, cut)))
-    return until(measure, cut) - active - measure(text)
+    active = sums[stop] - sums[start] if cut > start else 0
+    return sums[cut] - active - known.fit.scaled(measure(text))
