@@ -8,6 +8,7 @@ from ctxalgebra.errors import LawViolation
 from ctxalgebra.laws.check import check, check_journal, verdict
 from ctxalgebra.laws.evidence import Kind, Law, branches, defect
 from ctxalgebra.laws.laws import ARRAY_LAWS, LAWS, SESSION_LAWS, STAGE_LAWS
+from ctxalgebra.laws.script import script
 from ctxalgebra.laws.stages import fits_budget
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "check_journal",
     "defect",
     "fits_budget",
+    "script",
     "verdict",
 ]

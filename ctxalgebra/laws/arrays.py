@@ -13,6 +13,7 @@ __all__ = [
     "ArrayFunction",
     "determinism",
     "inputs_unchanged",
+    "not_of_messages",
     "prefix_extension",
     "protocol_validity",
     "shows_what_came",
@@ -40,6 +41,12 @@ def totality(function: ArrayFunction, array: Sequence[Message]) -> str | None:
         except Exception as error:  # noqa: BLE001 - whatever it raises is the counterexample
             return f"with {len(sent)} messages it raises {type(error).__name__}: {error}"
     return None
+
+
+def not_of_messages(answer: tuple[object, ...]) -> str | None:
+    """Say of what a function gave back why it can't be right; None for messages."""
+    wrong = next((type(item) for item in answer if type(item) is not Message), None)
+    return None if wrong is None else f"gives {wrong.__name__}, not messages"
 
 
 def shows_what_came(function: ArrayFunction, array: Sequence[Message]) -> str | None:

@@ -5,15 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, overload
 
+from attrs import evolve
+
 from ctxalgebra.effects import pending
-from ctxalgebra.errors import CtxError, InvalidArgument, LawViolation
-from ctxalgebra.laws.arrays import ArrayFunction
+from ctxalgebra.errors import InvalidArgument, LawViolation
+from ctxalgebra.laws.arrays import ArrayFunction, not_of_messages
 from ctxalgebra.laws.evidence import Law, quieted
 from ctxalgebra.laws.laws import ARRAY_LAWS, LAWS, SESSION_LAWS
-from ctxalgebra.laws.stages import totality
-from ctxalgebra.model.entries import Answer
+from ctxalgebra.laws.script import script
+from ctxalgebra.laws.stages import not_a_session, recorded_otherwise
+from ctxalgebra.laws.watching import Watched
+from ctxalgebra.model.entries import Answer, AnswerOutcome
 from ctxalgebra.model.gate import record
-from ctxalgebra.model.parts import Message, assistant, user
+from ctxalgebra.model.parts import Message, ToolCall, assistant, tool_result, user
 from ctxalgebra.model.session import Session
 from ctxalgebra.project import reply, send
 from ctxalgebra.transforms.pipeline import Stage
@@ -99,27 +103,44 @@ def check(
         on: what the stage takes.
 
     Raises:
-        LawViolation: a law does not hold; `before` and `after` are what the stage was given and
-            what it gave back.
+        LawViolation: a law does not hold. `before` is what the stage was given: the smallest
+            session that shows it, which the traceback prints as Python that records it again
+            (`script`). `after` is what the stage gave back, None where it gave nothing. A stage
+            that raises, on whatever session, breaks `totality`; one that answers otherwise when
+            it is asked again breaks `determinism`, whichever law was asked.
         InvalidArgument: `invalid-argument`, there is no law of this name; `missing-extra`,
             Hypothesis is needed and not installed.
+
+        Nothing else escapes, but for `KeyboardInterrupt`.
 
     >>> from functools import partial
     >>> from ctxalgebra import record, select
     >>> check(partial(select, budget=100), record(Session(), user("hi")))
-    >>> check(lambda messages: messages[-1:], (user("a"), user("b")), on="messages")
-    Traceback (most recent call last):
-    ...
-    ctxalgebra.errors.LawViolation: law-broken: prefix-extension: with 2 messages it sends 1, \
-which part at 0 from the 1 that were sent before
+    >>> try:
+    ...     check(lambda messages: messages[-1:], (user("a"), user("b")), on="messages")
+    ... except LawViolation as broken:
+    ...     print(broken)
+    law-broken: prefix-extension: with 2 messages it sends 1, which part at 0 from the 1 that were \
+sent before
     """
     if on not in ("session", "messages"):
         raise InvalidArgument("invalid-argument", f"can't check on {on!r}", field="on")
     chosen = _chosen(laws, LAWS if on == "session" else ARRAY_LAWS)
     judge = _judge_session if on == "session" else _judge_array
-    if session is not None:
-        judge(stage, session, chosen)
-        return
+    if type(examples) is not int or examples < 1:
+        raise InvalidArgument("invalid-argument", "examples must be positive", field="examples")
+    try:
+        if session is not None:
+            judge(stage, session, chosen)
+        else:
+            _search(lambda value: judge(stage, value, chosen), on, examples)
+    except LawViolation as violation:
+        # Notes stand below the traceback; those of the search would show its own values.
+        violation.__notes__ = [_shown(violation.before)]
+        raise
+
+
+def _search(judge: Callable[[Any], None], on: str, examples: int) -> None:
     try:
         from ctxalgebra.laws import strategies
     except ModuleNotFoundError as missing:
@@ -128,56 +149,117 @@ which part at 0 from the 1 that were sent before
         raise InvalidArgument(
             "missing-extra", "to generate examples install ctxalgebra[verify]"
         ) from None
-    if type(examples) is not int or examples < 1:
-        raise InvalidArgument("invalid-argument", "examples must be positive", field="examples")
-    strategies.search(lambda value: judge(stage, value, chosen), on, examples)
+    strategies.search(judge, on, examples)
+
+
+def _shown(before: Any) -> str:
+    """Print a counterexample; a long one only says how it can be had."""
+    told = script(before)
+    if len(told) > LONG:
+        return "The counterexample is long: ctxalgebra.laws.script(error.before) prints it."
+    return f"The counterexample (error.before):\n{told}"
+
+
+LONG = 20_000
+"""From how many characters on a counterexample is not printed."""
 
 
 def _judge_session(stage: Stage, session: Session, laws: Sequence[Law]) -> None:
+    watched = Watched(stage, not_a_session, lambda _: "the stage", recorded_otherwise)
+    _ask(watched, session, [law for law in laws if law.kind not in _OF_SESSIONS])
+    try:
+        after = _go_on(watched, session, asked="totality" in {law.name for law in laws})
+    except LawViolation:
+        raise
+    except Exception as error:
+        raise LawViolation("totality", f"the loop can't go on: {error}", session) from error
     for law in laws:
-        if law.kind not in ("invariant", "preorder") and (found := verdict(law, stage, session)):
-            raise LawViolation(law.name, found, session, _attempt(stage, session))
-    after = session
-    asked = "totality" in {law.name for law in laws}
-    for text in ("go on", "and on"):
-        after = _attempt(stage, after)
-        for outcome in ("answered", "failed", "expired") if asked else ():
-            answers = [Answer(p.number, outcome, text) for p in pending(after)]
-            if answers and (found := totality(stage, record(after, *answers))):
-                raise LawViolation("totality", f"with asks {outcome}, {found}", after)
-        after = record(quieted(after), user(text))
-        if asked and (found := totality(stage, after)):
-            raise LawViolation("totality", found, after)
-        try:
-            after = reply(send(_attempt(stage, after))[0], "completed", assistant("yes"))
-        except CtxError as error:
-            raise LawViolation(
-                "totality", f"the loop can't go on: {error}", session, after
-            ) from None
-    for law in laws:
-        if law.kind in ("invariant", "preorder") and (found := verdict(law, after)):
+        if law.kind in _OF_SESSIONS and (found := verdict(_of_one_path(law), after)):
             raise LawViolation(law.name, found, session, after)
 
 
-def _attempt(stage: Stage, session: Session) -> Session:
-    # When a stage raises, the last legal session goes on; totality tells on it.
+def _of_one_path(law: Law) -> Law:
+    """Ask a law of paths about the one that the stage has added to, not of every branch."""
+    return evolve(law, broken=getattr(law.broken, "__wrapped__", law.broken))
+
+
+_OF_SESSIONS = ("invariant", "preorder")
+
+
+def _ask(watched: Watched, value: Any, laws: Sequence[Law]) -> None:
+    for law in laws:
+        found = verdict(law, watched, value)
+        watched.blame()
+        if found:
+            again = verdict(law, watched, value)
+            watched.blame()
+            if again is None:
+                text = f"asked again, {law.name} holds; before, {found}"
+                raise LawViolation("determinism", text, value)
+            raise LawViolation(law.name, found, value, _attempt(watched, value))
+
+
+def _go_on(watched: Watched, session: Session, *, asked: bool) -> Session:
+    """Go on with the loop for two requests; ask for totality wherever it comes along."""
+
+    def look(session: Session) -> Session:
+        after = _attempt(watched, session)
+        if asked:
+            watched.blame()
+        return after
+
+    for text in ("go on", "and on"):
+        session = look(session)
+        for outcome in _ANSWERS:
+            if answers := [Answer(p.number, outcome, text) for p in pending(session)]:
+                look(record(session, *answers))
+        session, _ = send(look(record(quieted(session), user(text))))
+        look(session)
+        session = reply(session, "completed", assistant("yes", *_CALLS))
+        for call in _CALLS:
+            look(session)
+            session = record(session, tool_result(call.id, "done", name=call.name))
+    return look(session)
+
+
+_ANSWERS: tuple[AnswerOutcome, ...] = ("answered", "failed", "expired")
+_CALLS = tuple(ToolCall(f"call{n}", "read") for n in range(4))
+
+
+def _attempt(stage: Callable[[Session], Session], session: Session) -> Session:
+    # When a stage raises, the last legal session goes on.
     try:
         return stage(session)
-    except Exception:  # noqa: BLE001 - whatever it raises
+    except Exception:  # noqa: BLE001 - a watched stage tells on it
         return session
 
 
 def _judge_array(function: ArrayFunction, array: Sequence[Message], laws: Sequence[Law]) -> None:
-    for law in laws:
-        if found := verdict(law, function, array):
-            raise LawViolation(law.name, found, tuple(array), _sent(function, array))
+    def ask(given: tuple[Message, ...]) -> None:
+        _ask(Watched(lambda sent: tuple(function(sent)), *_OF_ARRAYS), given, laws)
 
-
-def _sent(function: ArrayFunction, array: Sequence[Message]) -> object:
+    whole = tuple(array)
     try:
-        return tuple(function(tuple(array)))
-    except Exception as error:  # noqa: BLE001 - it is part of the report
-        return error
+        ask(whole)
+    except LawViolation as found:
+        violation = found
+    else:
+        return
+    # Of a long array, the shortest beginning that breaks a law says most.
+    for end in range(1, len(whole)):
+        ask(whole[:end])
+    raise violation
+
+
+def _place(given: tuple[Message, ...]) -> str:
+    return f"with {len(given)} messages it"
+
+
+def _differ(given: tuple[Message, ...], _first: object, _again: object) -> str:
+    return f"{_place(given)} gives two answers"
+
+
+_OF_ARRAYS = (not_of_messages, _place, _differ)
 
 
 def _chosen(laws: Iterable[str | Law] | None, known: Sequence[Law]) -> tuple[Law, ...]:

@@ -1,30 +1,49 @@
-"""Tell Hypothesis how to make sessions, so that `st.from_type(Session)` works once installed."""
+"""Tell Hypothesis how to make values, so that `st.from_type(Session)` works once installed.
+
+What has no rules beyond its types Hypothesis makes by itself.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 __all__ = ["register"]
 
+MADE_BY = (
+    ("model.session", "Session", "sessions"),
+    ("model.session", "Node", "nodes"),
+    ("model.view", "View", "views"),
+    ("model.parts", "Message", "messages"),
+    ("model.head", "Head", "heads"),
+    ("model.head", "Usage", "usages"),
+    ("model.gate", "Rule", "rules"),
+    ("transforms.pipeline", "Pipeline", "pipelines"),
+    ("profiles", "Profile", "profiles"),
+    ("cache_profiles", "Prices", "prices"),
+    ("cache_profiles", "CacheProfile", "cache_profiles"),
+    ("breakpoints", "Placed", "placed"),
+    ("errors", "CtxError", "errors"),
+)
+"""Module and name of each type, and the strategy that makes it."""
+
 
 def register() -> None:
-    """Register strategies for the types of the model; Hypothesis calls this when it starts."""
+    """Register strategies for the public types; Hypothesis calls this when it starts."""
     from hypothesis import strategies as st
 
-    from ctxalgebra.model.head import Head
-    from ctxalgebra.model.parts import Message
-    from ctxalgebra.model.session import Session
-
     def make(name: str) -> Callable[[object], st.SearchStrategy[Any]]:
-        def strategy(_: object) -> st.SearchStrategy[Any]:
+        def strategy(kind: object) -> st.SearchStrategy[Any]:
             from ctxalgebra.laws import strategies
 
-            made: st.SearchStrategy[Any] = getattr(strategies, name)()
-            return made
+            made = getattr(strategies, name)
+            found: st.SearchStrategy[Any] = made(kind) if name == "errors" else made()
+            return found
 
         return strategy
 
-    st.register_type_strategy(Session, make("sessions"))
-    st.register_type_strategy(Message, make("messages"))
-    st.register_type_strategy(Head, make("heads"))
+    for module, name, maker in MADE_BY:
+        kind = getattr(import_module(f"ctxalgebra.{module}"), name)
+        for each in (kind, *kind.__subclasses__()) if name == "CtxError" else (kind,):
+            st.register_type_strategy(each, make(maker))

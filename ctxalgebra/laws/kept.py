@@ -71,8 +71,8 @@ Items = list[tuple[int, Message]]
 T = TypeVar("T")
 
 
-def _some(values: Sequence[T]) -> Sequence[T]:
-    return values[:: max(1, len(values) // SAMPLE)]
+def _some(values: Sequence[T], many: int = SAMPLE) -> Sequence[T]:
+    return values[:: max(1, len(values) // many)]
 
 
 _TRACE: Fold[int] = Fold(
@@ -200,11 +200,15 @@ def travel_returns_the_request(session: Session) -> str | None:
     """Travelling is possible to every entry, and gives back the request that was sent there.
 
     Byte for byte under the same head, from the request itself as from the message in front of it.
-    The current head holds there, unless an open loop must keep its thinking.
+    It lands on the entry or a decision behind it, or in front of a request. The current head holds
+    there, unless an open loop must keep its thinking.
     """
     nodes = log(session)
     for node in _some(nodes):
         back = travel(session, node.number)
+        landed = next((n for n in reversed(path(back)) if n.number < len(session)), None)
+        if landed is not node and not _landing(node, landed):
+            return f"travelling to entry {node.number} lands on {landed}"
         if back.head != session.head and not open_loop(back.view):
             return f"travelling to entry {node.number} loses the current head"
     first: dict[int, Node] = {}
@@ -218,6 +222,12 @@ def travel_returns_the_request(session: Session) -> str | None:
             if back.head == sent[number].head and project(back) != sent[number]:
                 return f"travelling to entry {target} doesn't give the request of {number}"
     return None
+
+
+def _landing(target: Node, landed: Node | None) -> bool:
+    if type(target.entry) is Sent:
+        return landed is target.parent
+    return landed is not None and isinstance(landed.entry, DECISIONS)
 
 
 def _leads_to(node: Node, first: dict[int, Node]) -> list[int]:
@@ -337,7 +347,7 @@ def _expected(number: int, entry: Entry, old: Items) -> Items | None:
         case Cut():
             if entry.through not in place or any(n not in place for n in entry.keep):
                 return None
-            kept = [old[place[n]] for n in entry.keep]
+            kept = [old[slot] for slot in sorted({place[n] for n in entry.keep})]
             return [(number, legible(entry.notice)), *kept, *old[place[entry.through] + 1 :]]
         case Replace():
             if entry.target not in place:
@@ -360,7 +370,7 @@ def _same_but_thinking(old: Message, new: Message) -> bool:
 
 def _explained(session: Session, states: dict[int, str]) -> str | None:
     notices = {node.number for node in path(session) if type(node.entry) is Cut}
-    for number in _some([n for n in sorted(states) if n not in notices]):
+    for number in _some([n for n in sorted(states) if n not in notices], SAMPLE // 2):
         told = explain(session, number)
         if told.state != states[number] or told.number != number:
             return f"explain says {told.state} of message {number}, which is {states[number]}"

@@ -33,7 +33,7 @@ from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Message, Opaque, Thinking, ToolCall, user
 from ctxalgebra.model.session import Session
-from ctxalgebra.profiles import PROFILES, violations
+from ctxalgebra.profiles import PROFILES, Violation, violations
 from ctxalgebra.project import Request, project, send
 
 __all__ = [
@@ -75,23 +75,30 @@ BEGINNING = frozenset(("V-B1", "V-G1", "V-G2"))
 """Rules that hold where the history begins with a user: that is the caller's to record."""
 
 
-@each_branch
 def provider_validity(session: Session) -> str | None:
     """A request breaks no rule of pairing and content of any provider profile.
 
     Where the history begins with a user message, it keeps those on beginnings, too.
     """
-    first = next((m for m in messages(session).values() if says_something(m.parts)), None)
-    promised = PROMISED
-    if first is not None and first.role == "user":
-        promised |= BEGINNING
-    for one in asked(session):
-        for profile in PROFILES.values():
-            for found in violations(one.request.messages, profile):
-                if found.rule in promised:
-                    where = f"message {found.index} in the request of entry {one.number}"
-                    return f"{where} breaks {found.rule} of {profile.name}: {found.detail}"
+    seen: set[int] = set()
+    for branch in branches(session):
+        first = next((m for m in messages(branch).values() if says_something(m.parts)), None)
+        promised = PROMISED
+        if first is not None and first.role == "user":
+            promised |= BEGINNING
+        for one in asked(branch):
+            # Branches share what was sent in front of their fork.
+            if one.number not in seen and (found := _refused(one.request, promised)):
+                where = f"message {found.index} in the request of entry {one.number}"
+                return f"{where} breaks {found.rule}: {found.detail}"
+            if one.number < len(session):
+                seen.add(one.number)
     return None
+
+
+def _refused(request: Request, promised: frozenset[str]) -> Violation | None:
+    broken = (found for p in PROFILES.values() for found in violations(request.messages, p))
+    return next((found for found in broken if found.rule in promised), None)
 
 
 @each_branch

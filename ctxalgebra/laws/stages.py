@@ -6,9 +6,10 @@ import pickle
 from contextlib import suppress
 
 from ctxalgebra.account import dry_run
+from ctxalgebra.calibration import costs
 from ctxalgebra.errors import CtxError
 from ctxalgebra.laws.evidence import Law, quieted
-from ctxalgebra.model.entries import Cut, Label
+from ctxalgebra.model.entries import Cut, Label, Note
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.parts import user
 from ctxalgebra.model.session import Node, Session, at_leaf, log
@@ -26,7 +27,9 @@ __all__ = [
     "fits_budget",
     "idempotence",
     "inputs_unchanged",
+    "not_a_session",
     "quiet",
+    "recorded_otherwise",
     "totality",
 ]
 
@@ -40,6 +43,11 @@ def _added(session: Session, after: Session) -> list[object]:
     return [node.entry for node in log(after)[len(session) :]]
 
 
+def recorded_otherwise(session: Session, first: Session, again: Session) -> str:
+    """Say how two answers to one session differ."""
+    return f"it recorded {_added(session, first)}, then {_added(session, again)}"
+
+
 # Sessions
 
 
@@ -49,8 +57,14 @@ def totality(stage: Stage, session: Session) -> str | None:
         after = stage(session)
     except Exception as error:  # noqa: BLE001 - whatever it raises is the counterexample
         return f"the stage raises {type(error).__name__}: {error}"
-    if type(after) is not Session:
-        return f"the stage returns {type(after).__name__}, not a session"
+    wrong = not_a_session(after)
+    return f"the stage {wrong}" if wrong else None
+
+
+def not_a_session(answer: object) -> str | None:
+    """Say of what a stage gave back why it can't be right; None for a session."""
+    if type(answer) is not Session:
+        return f"returns {type(answer).__name__}, not a session"
     return None
 
 
@@ -87,7 +101,7 @@ def determinism(stage: Stage, session: Session) -> str | None:
     first = stage(session)
     for again in (stage(session), stage(_copy(session))):
         if again != first:
-            return f"it recorded {_added(session, first)}, then {_added(session, again)}"
+            return recorded_otherwise(session, first, again)
         if project(again) != project(first):
             return "the same journal gives two requests"
     return None
@@ -110,15 +124,18 @@ def idempotence(stage: Stage, session: Session) -> str | None:
     return None
 
 
+_MANY = (Note("elsewhere"),) * 64
+
+
 def branch_isolation(stage: Stage, session: Session) -> str | None:
     """What is recorded on one branch changes nothing on another."""
     shown, alone = project(session), project(stage(session))
     leaf = -1 if session.leaf is None else session.leaf.number
     for start in sorted({-1, leaf, 0 if len(session) else -1}):
         here = at_leaf(session, start)
-        branch = record(quieted(here), user("elsewhere"), user("and on"))
+        branch = record(quieted(here), user("elsewhere " * 600), user("and on"), *_MANY)
         back = at_leaf(branch, leaf)
-        for entry in log(branch)[len(session) :]:
+        for entry in log(branch)[len(session) : len(branch) - len(_MANY)]:
             branch = record(branch, Label(entry.number, "elsewhere"))
         if project(back) != shown:
             return f"a branch from entry {start} changes what is shown at entry {leaf}"
@@ -196,6 +213,7 @@ def _cuttable(session: Session, measure: Measure) -> int | None:
     """Find the end of an earlier turn through which the gate lets a cut go that is worth it."""
     view = session.view
     array = view.messages()
+    known = costs(session, measure=measure)
     for slot in range(view.front + 1, view.end):
         if array[slot].role == "user" and array[slot - 1].role != "user":
             through = view.slots.numbers[slot - 1]
@@ -205,6 +223,6 @@ def _cuttable(session: Session, measure: Measure) -> int | None:
             except CtxError:
                 continue
             # The thinking that a cut hides behind it is no reason to cut.
-            if measure(notice) < sum(map(measure, array[:slot])):
+            if known.fit.scaled(measure(notice)) < known.sums[slot]:
                 return through
     return None
