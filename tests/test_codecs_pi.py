@@ -61,11 +61,12 @@ from ctxalgebra import (
     user,
 )
 from ctxalgebra.codecs import openai_chat, pi
-from ctxalgebra.codecs.lines import compact
+from ctxalgebra.codecs.lines import compact, parse
 from ctxalgebra.codecs.pi_encode import encode
 from ctxalgebra.codecs.pi_messages import (
     Spoken,
     notice_text,
+    read_blocks,
     read_message,
     summary_of,
     write_message,
@@ -1734,3 +1735,14 @@ def test_a_call_without_an_id_that_is_open_at_a_fork_renames_nothing_else():
     assert encode(decoded.session) == data
     assert {r.code for r in decoded.repairs} <= {"missing-id", "missing-result"}
     assert [m.role for m in decoded.session.view.messages()] == ["user"]
+
+
+def test_an_image_without_its_media_type_is_opaque():
+    block = {"type": "image", "data": "aa"}
+    assert read_blocks(parse(json.dumps([block]))) == (Opaque("image", compact(block)),)
+
+
+def test_lines_that_no_kind_is_known_of_are_no_session():
+    with pytest.raises(DecodeError) as caught:
+        pi.decode(b'{"type":"unheard-of"}')
+    assert (caught.value.code, caught.value.line) == ("missing-header", 1)

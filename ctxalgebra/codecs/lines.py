@@ -98,7 +98,8 @@ def split(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> list[s
     >>> split(b"a\r\nb\n")
     ['a\r', 'b', '']
     """
-    if not isinstance(data, bytes | bytearray):
+    given: Any = data
+    if not isinstance(given, bytes | bytearray):
         raise mistyped(data, "bytes", "data")
     check_type(limit, int, "limit")
     if limit < 1:
@@ -236,8 +237,8 @@ def compact(value: Json) -> str:
     todo: list[Json] = [value]
     while todo:
         item = todo.pop()
-        if isinstance(item, str):
-            out.append(item)
+        if not isinstance(item, dict | list):
+            out.append(string(item))
             continue
         inner: list[Json] = []
         gap, end = ("{", "}") if isinstance(item, dict) else ("[", "]")
@@ -262,12 +263,12 @@ def _simple(value: Json) -> str | None:
     return ("true" if value else "false") if isinstance(value, bool) else None
 
 
-def _named(value: Json) -> Iterator[tuple[str, Json]]:
+def _named(value: dict[str, Json] | list[Json]) -> Iterator[tuple[str, Json]]:
     """Walk what an object or list holds, with what stands in front of it."""
     if isinstance(value, dict):
         for key, member in value.items():
             yield f"{quote(key)}:", member
-    elif isinstance(value, list):
+    else:
         for member in value:
             yield "", member
 
@@ -435,7 +436,8 @@ def read_file(path: str | Path) -> bytes:
         DecodeError: `unreadable`, also what is neither a file nor a pipe (a device may never end)
             and what is longer than `MOST`; `empty-file`.
     """
-    if not isinstance(path, str | Path):
+    given: Any = path
+    if not isinstance(given, str | Path):
         raise mistyped(path, "a path", "path")
     where = Path(path)
     try:
