@@ -102,8 +102,8 @@ HEADS: tuple[Head, ...] = (
     Head(Route("p", "m", (("effort", '"low"'),), "leading"), "Be brief."),
     Head(Route(binding="none"), "Be brief."),
 )
-_COMPLETED: Outcome = "completed"
-OUTCOMES: tuple[Outcome, ...] = (*(_COMPLETED,) * 5, "failed", "aborted", "lost")
+_COMPLETED: list[Outcome] = ["completed"]
+OUTCOMES: tuple[Outcome, ...] = (*_COMPLETED * 5, "failed", "aborted", "lost")
 USAGES = (None, Usage(100, 5, 50, 20), None, Usage(900, 2), Usage(8, 2), Usage(0, 1))
 
 NOTICES = (
