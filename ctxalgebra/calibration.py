@@ -42,7 +42,7 @@ from typing import NamedTuple
 from attrs import frozen
 
 from ctxalgebra.model.checks import check_callable, mistyped
-from ctxalgebra.model.entries import DECISIONS, Reply, UsageReport
+from ctxalgebra.model.entries import Reply, UsageReport
 from ctxalgebra.model.head import Head, Route, Usage
 from ctxalgebra.model.session import Fold, Node, Session, fold
 from ctxalgebra.model.view import Measure, Shown, Slots, View
@@ -109,11 +109,11 @@ class _Known(NamedTuple):
     Fields: the `route` that reported, None before the first report; the `head` it was told of,
     what that costs, and what it measures; the `slots` that are costed, the first `end` of them,
     whose costs add up as `sums` tells and which measure `raw`; `start`, where the last report
-    began to tell something new; the `tail`: what the reply behind them costs by its output, and
-    what they measure with it, -1 where that was not reported; the scale; `lean`, how much worse
-    outputs predict than the measure does; the `loose` slots, whose cost is a guess since a
-    decision or another head, None if there was neither since the last report; the number of the
-    last decision that `changed` the window; the report in `doubt`, 0 for none.
+    began to tell something new; the reply behind them: what it costs by its `output`, and what
+    all measure with it, the `tail`, -1 where that was not reported; the scale; `lean`, how much
+    worse outputs predict than the measure does; the report in `doubt`, 0 for none; the `loose`
+    slots, whose cost is a guess since a decision or another head, None if there was neither since
+    the last report.
 
     `sums` is shared along a line, as the slots are: each value knows how much of it is its own.
     """
@@ -132,25 +132,25 @@ class _Known(NamedTuple):
     numerator: int
     denominator: int
     lean: int
-    loose: frozenset[int] | None
-    changed: int
     doubt: int
+    loose: frozenset[int] | None
 
 
 _NOTHING = _Known(
-    None, Head(), 0, 0, Slots([], []), [0], 0, 0, 0, 0, -1, 1, 1, 0, None, -1, 0
+    None, Head(), 0, 0, Slots([], []), [0], 0, 0, 0, 0, -1, 1, 1, 0, 0, None
 )  # fmt: skip
 _NO_GUESS: frozenset[int] = frozenset()
 
 
 def _grown(sums: list[int], end: int, new: list[int]) -> list[int]:
     """Put sums behind the first `end`: in the shared list if the place is free, else in a copy."""
-    if len(sums) == end + 1:
+    end += 1
+    if len(sums) == end:
         sums += new
     # Compared after that, too: another thread may have taken the place in between.
-    if sums[end + 1 : end + 1 + len(new)] == new:
+    if sums[end : end + len(new)] == new:
         return sums
-    return [*sums[: end + 1], *new]
+    return [*sums[:end], *new]
 
 
 def _shared(low: int, part: int, totals: list[int]) -> list[int]:
@@ -208,16 +208,21 @@ def _head_cost(known: _Known, measured: int) -> int:
     return measured + over if over >= 0 else ceil_div(known.cost * measured, known.measured)
 
 
-def _moved(known: _Known, node: Node, view: View, measure: Measure) -> _Known:
-    """Let costs move with their messages when a decision, or a head, changed the window."""
-    if known.route is None or known.head == node.entry:
-        return known._replace(changed=node.number)
-    old, new, numbers = known.slots.messages, view.slots.messages, view.slots.numbers
+def _moved(known: _Known, head: Head, slots: Slots, end: int, measure: Measure) -> _Known:
+    """Let costs move with their messages where decisions, or a head, changed the window since.
+
+    Args:
+        known: what was told of the window as it was.
+        head: what stands in front of it now.
+        slots: the first `end` of them are the window now.
+        measure: what the costs are spread by.
+    """
+    old, new, numbers = known.slots.messages, slots.messages, slots.numbers
     before = _costed(known)
-    until, end = len(before) - 1, view.end
+    until = len(before) - 1
     stand = known.slots.numbers[:until]
-    if numbers[:until] == stand and new[:until] == old[:until] and view.head == known.head:
-        return known._replace(slots=view.slots, changed=node.number)
+    if numbers[:until] == stand and new[:until] == old[:until] and head == known.head:
+        return known._replace(slots=slots, head=head)
     stood = dict(zip(stand, range(until), strict=True))
     while end and numbers[end - 1] not in stood:
         end -= 1  # what was not costed stays so, unless it stands in front of what was
@@ -225,30 +230,33 @@ def _moved(known: _Known, node: Node, view: View, measure: Measure) -> _Known:
     places = [*map(stood.get, numbers[:end], repeat(-1))]
     single = _singles(before)
     costs = [single[at] for at in places]
-    guessed = known.loose or _NO_GUESS
-    loose = {slot for slot, at in enumerate(places) if at in guessed} if guessed else set[int]()
-    changed = [slot for slot, at in enumerate(places) if at < 0 or new[slot] is not old[at]]
-    for slot in changed:
+    loose = {slot for slot, at in enumerate(places) if at < 0 or new[slot] is not old[at]}
+    for slot in loose:
         at, weight = places[slot], measure(new[slot])
         if at < 0:
             costs[slot] = _scaled(known, weight)
         elif whole := measure(old[at]):
             costs[slot] = ceil_div(costs[slot] * weight, whole)
-        loose.add(slot)
-    head = measure(view.head)
+    measured = measure(head)
     return known._replace(
-        head=view.head,
-        cost=known.cost if view.head == known.head else _head_cost(known, head),
-        measured=head,
-        slots=view.slots,
+        head=head,
+        cost=known.cost if head == known.head else _head_cost(known, measured),
+        measured=measured,
+        slots=slots,
         sums=[*accumulate(costs, initial=0)],
         start=0,
         end=end,
-        raw=view.slots.total(measure, end),
+        raw=slots.total(measure, end),
         tail=-1,
         loose=frozenset(loose),
-        changed=node.number,
     )
+
+
+def _at(known: _Known, head: Head, slots: Slots, end: int, measure: Measure) -> _Known:
+    """Give what is known of this window: as it is where nothing was changed, else moved."""
+    if known.route is None or (known.slots is slots and known.head is head):
+        return known
+    return _moved(known, head, slots, end, measure)
 
 
 # What reports tell
@@ -311,19 +319,19 @@ def _settled(known: _Known, sent: Shown, reported: int, measure: Measure, *, ane
     )
 
 
-def _reported(known: _Known, sent: Shown, reported: int, measure: Measure) -> _Known:
-    """Learn from a report that does not simply extend the one before it."""
+def _reported(known: _Known, sent: Shown, reported: int, measure: Measure) -> _Known | None:
+    """Learn from a report that does not simply extend the one before it; None to put it aside."""
     end, slots = sent.end, sent.slots
     if known.route is None:
         return _settled(known, sent, reported, measure, anew=True)
-    if end == known.end:
+    if end == known.end and known.loose is None:
         known = known._replace(tail=-1)  # it replaces the last report
     raw = slots.total(measure, end)
     _, cost, below = _until(known)
     expected = known.cost + cost + _scaled(known, raw - below)
     believable = expected <= MOST * reported <= MOST * MOST * expected
     if not believable and not known.doubt <= 2 * reported <= 4 * known.doubt:
-        return known._replace(doubt=reported)
+        return None
     anew = sent.head.route != known.route
     if anew or known.loose is not None:
         return _settled(known, sent, reported, measure, anew=anew)
@@ -346,33 +354,36 @@ def _reported(known: _Known, sent: Shown, reported: int, measure: Measure) -> _K
     )
 
 
-def _extended(known: _Known, sent: Shown, reported: int, measure: Measure) -> _Known | None:
+def _extended(
+    known: _Known, sent: Shown, reported: int, output: int, tail: int, measure: Measure
+) -> _Known | None:
     """Learn from a report that extends the one before it, as nearly all do; None for others."""
-    slots, end, start, sums = sent.slots, sent.end, known.end, known.sums
-    before, raw, cost = sums[start], slots.total(measure, end), reported - known.cost
-    gained, measured = cost - before, raw - known.raw
-    if (
-        known.loose is not None
-        or end <= start
-        or gained < 0
-        or reported > MOST * (known.cost + before + measured)
-        or (sent.head.route is not known.route and sent.head.route != known.route)
-    ):
+    # Taken apart and put together at once: this is done for each turn.
+    (
+        route, head, cost, weight, slots, sums, _, start, below, said, behind,
+        numerator, denominator, lean, _, loose,
+    ) = known  # fmt: skip
+    end = sent.end
+    if loose is not None or end <= start:
         return None
-    numerator, denominator, lean = known.numerator, known.denominator, known.lean
-    new, low, first = [cost], before, start
-    if known.tail >= 0:
-        rest, weight = gained - known.output, raw - known.tail
-        off = abs(rest * denominator - weight * numerator)
+    raw, before = slots.total(measure, end), sums[start]
+    now = reported - cost
+    gained, measured = now - before, raw - below
+    if gained < 0 or reported > MOST * (cost + before + measured):
+        return None
+    new, low, first = [now], before, start
+    if behind >= 0:
+        rest, less = gained - said, raw - behind
+        off = abs(rest * denominator - less * numerator)
         off -= abs(gained * denominator - measured * numerator)
         if lean <= 0 <= rest and end > start + 1:
-            gained, measured, low, first = rest, weight, before + known.output, start + 1
-            new = [low, cost]
+            gained, measured, low, first = rest, less, before + said, start + 1
+            new = [low, now]
         lean += off // denominator - (lean >> 3)
     if end > first + 1:
         if first == start and end == first + 2 and measured:
             # A reply and what came of it: nearly every turn.
-            new = [low + gained * (slots.total(measure, end - 1) - known.raw) // measured, cost]
+            new = [low + gained * (slots.total(measure, end - 1) - below) // measured, now]
         else:
             new[-1:] = _shared(low, gained, _totals(slots, measure, first, end))
     if denominator > WINDOW:
@@ -380,9 +391,8 @@ def _extended(known: _Known, sent: Shown, reported: int, measure: Measure) -> _K
         denominator = WINDOW >> 1
     most = MOST * measured
     return _Known(
-        known.route, sent.head, known.cost, known.measured, slots, _grown(sums, start, new),
-        start, end, raw, 0, -1, numerator + (gained if gained < most else most),
-        denominator + measured, lean, None, known.changed, 0,
+        route, head, cost, weight, slots, _grown(sums, start, new), start, end, raw, output, tail,
+        numerator + (gained if gained < most else most), denominator + measured, lean, 0, None,
     )  # fmt: skip
 
 
@@ -395,23 +405,32 @@ def _calibration(measure: Measure) -> Fold[_Known]:
         usage: Usage | None = None
         if type(entry) is Reply:
             usage = entry.usage if entry.outcome == "completed" else None
-        elif type(entry) is not UsageReport:
-            return _moved(known, node, view, measure)
-        elif sent is not None and entry.sent == sent.number > known.changed:
-            usage = entry.usage
+        elif type(entry) is UsageReport and sent is not None and entry.sent == sent.number:
+            usage = entry.usage if _stands(view, sent) else None
         if sent is None or usage is None or not usage.input:
             return known
-        now = _extended(known, sent, usage.input, measure) if known.route is not None else None
-        if now is None:
-            now = _reported(known, sent, usage.input, measure)
-        slots, end = view.slots, sent.end
-        if not usage.output or now.doubt or end == view.end:
-            return now
-        if slots.messages[end].role != "assistant":
-            return now
-        return now._replace(output=usage.output, tail=slots.total(measure, end + 1), slots=slots)
+        # The reply is the message behind what was sent, if it shows anything.
+        slots, end, output, tail = view.slots, sent.end, usage.output, -1
+        if output and end < view.end and slots.messages[end].role == "assistant":
+            tail = slots.total(measure, end + 1)
+        now = _at(known, sent.head, sent.slots, end, measure)
+        if now.route is not None:
+            extended = _extended(now, sent, usage.input, output, tail, measure)
+            if extended is not None:
+                return extended
+        found = _reported(now, sent, usage.input, measure)
+        if found is None:
+            return known._replace(doubt=usage.input)
+        return found._replace(output=output, tail=tail)
 
-    return Fold("calibration", _NOTHING, step, reads=(Reply, UsageReport, Head, *DECISIONS))
+    return Fold("calibration", _NOTHING, step, reads=(Reply, UsageReport))
+
+
+def _stands(view: View, sent: Shown) -> bool:
+    """Say whether what was sent is still what is shown."""
+    end, now, then = sent.end, view.slots, sent.slots
+    same = now is then or now.numbers[:end] == then.numbers[:end]
+    return same and now.messages[:end] == then.messages[:end] and view.head == sent.head
 
 
 def _knowledge(session: Session, measure: Measure) -> _Known:
@@ -419,7 +438,8 @@ def _knowledge(session: Session, measure: Measure) -> _Known:
         what = _calibration(measure)
     except TypeError:  # what was measured is remembered by the measure
         raise mistyped(measure, "a function that can be hashed", "measure") from None
-    return fold(session, what)
+    known, view = fold(session, what), session.view
+    return _at(known, view.head, view.slots, view.end, measure)
 
 
 def _fit(known: _Known) -> Calibration:

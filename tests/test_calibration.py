@@ -84,8 +84,16 @@ SCRIPTS = st.lists(
 )
 
 
-def grown(script, *, every=1, output=False, binding="prefix"):
-    """Grow a session of turns and decisions; give the sessions right after each reply."""
+def grown(script, *, every=1, output=False, binding="prefix", asked=False):
+    """Grow a session of turns and decisions; give the sessions right after each reply.
+
+    Args:
+        script: a turn each.
+        every: so many requests have one report.
+        output: whether it tells the reply's tokens.
+        binding: of the route.
+        asked: ask for costs at each step, so that they are remembered.
+    """
     session = record(Session(), Head(Route("p", "m", binding=binding), system="s" * 600))
     states = []
     for number, (arrived, answered, decision, thinks) in enumerate(script):
@@ -109,6 +117,8 @@ def grown(script, *, every=1, output=False, binding="prefix"):
             route = Route("p", "m", binding=binding)
             session = record(session, Head(route, system="s" * (600 + 40 * number)))
         session, _ = send(record(session, user(of(arrived) + "!")))
+        if asked:
+            costs(session)
         answer = assistant(*([Thinking(of(20), "s")] if thinks else []), of(answered))
         usage = None
         if not number % every:
@@ -159,6 +169,14 @@ def test_what_is_remembered_is_what_comes_from_scratch_on_every_branch(script, e
         # Another branch from here changes nothing on this one.
         other = turn(again, user(of(77)), of(5), usage=Usage(input=estimate(again) + 90))
         assert costs(at_leaf(other, session.leaf.number)) == costs(session)
+
+
+@given(SCRIPTS, st.integers(1, 3), st.booleans(), st.sampled_from(["prefix", "none"]))
+def test_when_one_asks_changes_nothing(script, every, output, binding):
+    along = grown(script, every=every, output=output, binding=binding, asked=True)
+    late = grown(script, every=every, output=output, binding=binding)
+    for one, other in zip(along, late, strict=True):
+        assert costs(one) == costs(other)
 
 
 @given(sessions())
