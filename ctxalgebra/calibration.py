@@ -34,10 +34,11 @@ section 6; faults W5, W17).
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import accumulate, pairwise, repeat
 from operator import sub
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from attrs import frozen
 
@@ -140,6 +141,8 @@ _NOTHING = _Known(
     None, Head(), 0, 0, Slots([], []), [0], 0, 0, 0, 0, -1, 1, 1, 0, 0, None
 )  # fmt: skip
 _NO_GUESS: frozenset[int] = frozenset()
+_plain = cast("Callable[[type[_Known], tuple[object, ...]], _Known]", tuple.__new__)
+"""Make the tuple at once: the constructor of a named one takes its fields one by one."""
 
 
 def _grown(sums: list[int], end: int, new: list[int]) -> list[int]:
@@ -390,10 +393,15 @@ def _extended(
         numerator = -(-numerator * (WINDOW >> 1) // denominator)
         denominator = WINDOW >> 1
     most = MOST * measured
-    return _Known(
-        route, head, cost, weight, slots, _grown(sums, start, new), start, end, raw, output, tail,
+    at = start + 1
+    if len(sums) == at:
+        sums += new
+    if sums[at:] != new:  # what stands there is another branch's
+        sums = _grown(sums, start, new)
+    return _plain(_Known, (
+        route, head, cost, weight, slots, sums, start, end, raw, output, tail,
         numerator + (gained if gained < most else most), denominator + measured, lean, 0, None,
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 @lru_cache(maxsize=64)
@@ -413,7 +421,9 @@ def _calibration(measure: Measure) -> Fold[_Known]:
         slots, end, output, tail = view.slots, sent.end, usage.output, -1
         if output and end < view.end and slots.messages[end].role == "assistant":
             tail = slots.total(measure, end + 1)
-        now = _at(known, sent.head, sent.slots, end, measure)
+        now = known
+        if known.slots is not sent.slots or known.head is not sent.head:
+            now = _at(known, sent.head, sent.slots, end, measure)
         if now.route is not None:
             extended = _extended(now, sent, usage.input, output, tail, measure)
             if extended is not None:
