@@ -28,7 +28,7 @@ from typing import Any
 
 from ctxalgebra import CODES, DecodeError
 from ctxalgebra.codecs import CODECS
-from ctxalgebra.laws.growing import play
+from ctxalgebra.laws.playing import play
 
 Draw = random.Random
 

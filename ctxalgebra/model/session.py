@@ -121,7 +121,10 @@ def _make(entry: Entry, parent: Node | None, previous: Node | None) -> Node:
 
 
 def _types(kinds: Iterable[type] | None) -> frozenset[type] | None:
-    return None if kinds is None else frozenset(kinds)
+    try:
+        return None if kinds is None else frozenset(kinds)
+    except TypeError:  # nothing to go through, or something that is no type
+        raise mistyped(kinds, "types of entries", "reads") from None
 
 
 @frozen(eq=False)
