@@ -89,9 +89,9 @@ def check(
 ) -> None:
     """Check a stage, or a function on message arrays, against the laws.
 
-    Given a session (or an array), checks that one. Without, generates: half of the sessions are
-    grown by a well-behaved loop, half by offering the gate whatever comes near its rules; a
-    counterexample is made as small as possible. Runs are reproducible.
+    Given a session (or an array), checks that one. Without, generates: sessions are grown by a
+    well-behaved loop, by offering the gate whatever comes near its rules, or taken in from what
+    is as dirty as real files; a counterexample is made as small as possible. Runs are reproducible.
 
     Args:
         stage: with `on="messages"` a function from a tuple of messages to the messages that are

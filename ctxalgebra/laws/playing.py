@@ -293,12 +293,10 @@ def _touched(session: Session, front: tuple[int, ...], a: int, b: int) -> Sessio
         case 4:
             gone = view.frontier - a % 3
             return _offered(session, Cut(gone, user("again"), "retreat", breaks=True))
-        case 5:
+        case _:
             gone = view.frontier - a % 3
             old = evolve(view.slots.messages[view.end - 1], parts=(Text("old"),))
             return _offered(session, Replace(gone, old, "it is gone", breaks=True))
-        case _:
-            return session
 
 
 def _take_back(session: Session, a: int, b: int) -> Session:
