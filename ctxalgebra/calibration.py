@@ -233,7 +233,7 @@ def _moved(known: _Known, head: Head, slots: Slots, end: int, measure: Measure) 
     places = [*map(stood.get, numbers[:end], repeat(-1))]
     single = _singles(before)
     costs = [single[at] for at in places]
-    loose = {slot for slot, at in enumerate(places) if at < 0 or new[slot] is not old[at]}
+    loose = {slot for slot, at in enumerate(places) if at < 0 or new[slot] != old[at]}
     for slot in loose:
         at, weight = places[slot], measure(new[slot])
         if at < 0:
@@ -358,35 +358,39 @@ def _reported(known: _Known, sent: Shown, reported: int, measure: Measure) -> _K
 
 
 def _extended(
-    known: _Known, sent: Shown, reported: int, output: int, tail: int, measure: Measure
+    known: _Known, end: int, reported: int, output: int, tail: int, now: Slots, measure: Measure
 ) -> _Known | None:
-    """Learn from a report that extends the one before it, as nearly all do; None for others."""
+    """Learn from a report that extends the one before it, as nearly all do; None for others.
+
+    Args:
+        end: so many messages were sent.
+        now: the slots that hold the reply behind them, too; those that were sent need not.
+    """
     # Taken apart and put together at once: this is done for each turn.
     (
         route, head, cost, weight, slots, sums, _, start, below, said, behind,
         numerator, denominator, lean, _, loose,
     ) = known  # fmt: skip
-    end = sent.end
     if loose is not None or end <= start:
         return None
     raw, before = slots.total(measure, end), sums[start]
-    now = reported - cost
-    gained, measured = now - before, raw - below
+    whole = reported - cost
+    gained, measured = whole - before, raw - below
     if gained < 0 or reported > MOST * (cost + before + measured):
         return None
-    new, low, first = [now], before, start
+    new, low, first = [whole], before, start
     if behind >= 0:
         rest, less = gained - said, raw - behind
         off = abs(rest * denominator - less * numerator)
         off -= abs(gained * denominator - measured * numerator)
         if lean <= 0 <= rest and end > start + 1:
             gained, measured, low, first = rest, less, before + said, start + 1
-            new = [low, now]
+            new = [low, whole]
         lean += off // denominator - (lean >> 3)
     if end > first + 1:
         if first == start and end == first + 2 and measured:
             # A reply and what came of it: nearly every turn.
-            new = [low + gained * (slots.total(measure, end - 1) - below) // measured, now]
+            new = [low + gained * (slots.total(measure, end - 1) - below) // measured, whole]
         else:
             new[-1:] = _shared(low, gained, _totals(slots, measure, first, end))
     if denominator > WINDOW:
@@ -399,7 +403,7 @@ def _extended(
     if sums[at:] != new:  # what stands there is another branch's
         sums = _grown(sums, start, new)
     return _plain(_Known, (
-        route, head, cost, weight, slots, sums, start, end, raw, output, tail,
+        route, head, cost, weight, now, sums, start, end, raw, output, tail,
         numerator + (gained if gained < most else most), denominator + measured, lean, 0, None,
     ))  # fmt: skip
 
@@ -425,13 +429,13 @@ def _calibration(measure: Measure) -> Fold[_Known]:
         if known.slots is not sent.slots or known.head is not sent.head:
             now = _at(known, sent.head, sent.slots, end, measure)
         if now.route is not None:
-            extended = _extended(now, sent, usage.input, output, tail, measure)
+            extended = _extended(now, end, usage.input, output, tail, slots, measure)
             if extended is not None:
                 return extended
         found = _reported(now, sent, usage.input, measure)
         if found is None:
             return known._replace(doubt=usage.input)
-        return found._replace(output=output, tail=tail)
+        return found._replace(output=output, tail=tail, slots=slots)
 
     return Fold("calibration", _NOTHING, step, reads=(Reply, UsageReport))
 

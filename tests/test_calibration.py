@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import pickle
 import random
 from itertools import pairwise
 from pathlib import Path
@@ -613,3 +614,25 @@ def test_the_benchmark_prints_each_file_and_says_where_there_is_none(tmp_path, c
     monkeypatch.setattr(benchmark, "SHARED", tmp_path / "none")
     benchmark.main([])
     assert "is absent" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_reply_on_another_branch_tells_nothing_of_ours(seed):
+    draw = random.Random(seed)
+    session = record(Session(), user("a" * 400))
+    for _ in range(3):
+        session, _ = send(session)
+        told = Usage(draw.choice((150, 300, 900)), draw.choice((0, 900)))
+        theirs = reply(session, "completed", assistant("x" * draw.choice((4, 400))), usage=told)
+        told = Usage(draw.choice((150, 300, 900, 2000)), draw.choice((0, 5, 150, 900)))
+        session = reply(session, "completed", assistant("y" * draw.choice((4, 2000))), usage=told)
+        assert theirs.view.slots is not session.view.slots
+        session = record(session, user("d" * draw.choice((8, 800))))
+        # Pickled, a session holds its own entries only.
+        alone = pickle.loads(pickle.dumps(session))
+        assert costs(session) == costs(alone)
+        assert estimate(session) == estimate(alone)
+        if draw.random() < 0.4:
+            through = session.view.slots.numbers[session.view.read - 1]
+            session = record(session, Cut(through, user("cut"), "old", breaks=True))
+            assert costs(session) == costs(pickle.loads(pickle.dumps(session)))
