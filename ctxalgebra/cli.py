@@ -29,8 +29,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in ("click", "rich"):
             raise
-        print(  # noqa: T201 - there is nothing else to print with
-            "The command line needs click and rich: pip install 'ctxalgebra[cli]'", file=sys.stderr
-        )
+        sys.stderr.write("The command line needs click and rich: pip install 'ctxalgebra[cli]'\n")
         return 2
     return run((replay, requests, explain, convert, conformance), __version__, arguments)

@@ -319,6 +319,7 @@ def test_unknown_names_are_told_what_there_is(capsys, option, known):
 
 @pytest.mark.parametrize("columns", [10, 40, 60, 80])
 def test_a_narrow_terminal_gets_a_block_for_each_pipeline(monkeypatch, capsys, columns):
+    monkeypatch.setenv("COLUMNS", "200")
     _, wide, _ = call(capsys, "replay", EXAMPLE)
     monkeypatch.setenv("COLUMNS", str(columns))
     _, out, _ = call(capsys, "replay", EXAMPLE)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import click
 from attrs import asdict
@@ -17,23 +17,31 @@ from ctxalgebra.codecs.losses import Loss
 from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.terminal import aligned, counted, repaired, say, told
 
-__all__ = ["convert", "write_file"]
+__all__ = ["convert", "format_option", "write_file"]
 
 _TRIES = 100
 """So many names are tried for a temporary file."""
 
 
+Command = TypeVar("Command", bound=Callable[..., object])
+
+
+def format_option(name: str, of: str) -> Callable[[Command], Command]:
+    """Make the option that names a format, or leaves it to the first lines of the file."""
+    return click.option(
+        name,
+        "form",
+        default="auto",
+        show_default=True,
+        type=click.Choice(("auto", *CODECS)),
+        help=f"Format of {of}.",
+    )
+
+
 @click.command()
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
-@click.option(
-    "--from",
-    "form",
-    default="auto",
-    show_default=True,
-    type=click.Choice(("auto", *CODECS)),
-    help="Format of IN.",
-)
+@format_option("--from", "IN")
 @click.option(
     "--to",
     default="journal",
@@ -43,11 +51,12 @@ _TRIES = 100
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with each loss.")
 def convert(
+    *,
     source: str,
     target: str,
     form: str,
     to: str,
-    as_json: bool,  # noqa: FBT001 - click passes it by name
+    as_json: bool,
 ) -> None:
     """Convert a recorded session to another format, and list what that can't hold.
 

@@ -13,7 +13,8 @@ from typing import Any
 import click
 from attrs import asdict
 
-from ctxalgebra.codecs import CODECS, Decoded, load
+from ctxalgebra.codecs import Decoded, load
+from ctxalgebra.codecs.command import format_option
 from ctxalgebra.codecs.lines import parse
 from ctxalgebra.commands.words import beginning, message_object
 from ctxalgebra.errors import DecodeError, InvalidArgument
@@ -97,20 +98,14 @@ def _instead(session: Session, number: int) -> str:
 @click.command()
 @click.argument("file")
 @click.argument("message")
-@click.option(
-    "--format",
-    "form",
-    default="auto",
-    show_default=True,
-    type=click.Choice(("auto", *CODECS)),
-    help="Format of FILE.",
-)
+@format_option("--format", "FILE")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain(
+    *,
     file: str,
     message: str,
     form: str,
-    as_json: bool,  # noqa: FBT001 - click passes it by name
+    as_json: bool,
 ) -> None:
     """Explain what the next request makes of a message, and why.
 

@@ -13,7 +13,8 @@ import click
 from attrs import asdict, evolve, frozen
 
 from ctxalgebra.account import PricedBreak, account
-from ctxalgebra.codecs import CODECS, Decoded, load
+from ctxalgebra.codecs import Decoded, load
+from ctxalgebra.codecs.command import format_option
 from ctxalgebra.commands.words import beginning, head_object, in_lines, message_object, reasons
 from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.entries import Reply, Sent
@@ -117,22 +118,16 @@ def _shown(view: View) -> Mapping[int, Message]:
 @click.command()
 @click.argument("file")
 @click.argument("request", metavar="[N]", type=int, required=False)
-@click.option(
-    "--format",
-    "form",
-    default="auto",
-    show_default=True,
-    type=click.Choice(("auto", *CODECS)),
-    help="Format of FILE.",
-)
+@format_option("--format", "FILE")
 @click.option("--full", is_flag=True, help="Show messages in full that the request before had too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def requests(
+    *,
     file: str,
     request: int | None,
     form: str,
-    full: bool,  # noqa: FBT001 - click passes it by name
-    as_json: bool,  # noqa: FBT001
+    full: bool,
+    as_json: bool,
 ) -> None:
     """List the requests of a recorded session, or show what was sent at one of them.
 

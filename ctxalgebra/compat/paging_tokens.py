@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, cast
 from attrs import evolve, frozen
 
 from ctxalgebra.codecs.pi_weights import host_tokens, json_text
+from ctxalgebra.compat.paging_limits import is_amount
 
 __all__ = [
     "Calibrated",
@@ -89,10 +90,6 @@ def _finite(value: object) -> bool:
     return isinstance(value, int) or isfinite(value)
 
 
-def _weight(value: object) -> bool:
-    return _finite(value) and cast("float", value) >= 0
-
-
 def valid_estimates(estimates: object, count: int) -> bool:
     """Say whether estimates are whole: a resident weight, and one for each of `count` messages.
 
@@ -103,10 +100,10 @@ def valid_estimates(estimates: object, count: int) -> bool:
         return False
     members = cast("dict[str, object]", estimates)
     weights = members.get("messageTokens")
-    if not isinstance(weights, list) or not _weight(members.get("residentTokens")):
+    if not isinstance(weights, list) or not is_amount(members.get("residentTokens")):
         return False
     listed = cast("list[object]", weights)
-    return len(listed) == count and all(map(_weight, listed))
+    return len(listed) == count and all(map(is_amount, listed))
 
 
 def _responds(message: HostMessage) -> HostMessage | None:
@@ -133,7 +130,7 @@ def response_usage(message: HostMessage) -> Weight | None:
     if not total:
         parts = [usage.get(name) for name in _PARTS]
         total = sum(cast("list[float]", parts)) if all(map(_finite, parts)) else None
-    return cast("float", total) if _weight(total) and total else None
+    return cast("float", total) if is_amount(total) and total else None
 
 
 def reported_input(message: HostMessage) -> int | None:
@@ -151,7 +148,7 @@ def reported_input(message: HostMessage) -> int | None:
         return None
     counts = cast("list[int]", parts)
     output = usage.get("output")
-    if not any(counts) and not (_weight(output) and output):
+    if not any(counts) and not (is_amount(output) and output):
         return None
     return sum(counts)
 
@@ -255,7 +252,7 @@ def record_selection(
     persistent: Sequence[HostMessage],
 ) -> Tracker:
     """Note the request that goes out; one with a resident weight that is none changes nothing."""
-    if not _weight(resident):
+    if not is_amount(resident):
         return tracker
     return evolve(tracker, pending=(_shoot(messages, persistent), resident))
 
@@ -337,7 +334,7 @@ def prepare(
         persistent: the messages that the session stores.
     """
     anchor = tracker.anchor
-    if anchor is None or not _weight(status) or not status:
+    if anchor is None or not is_amount(status) or not status:
         return Prepared()
     tail = 0
     for message in reversed(persistent):

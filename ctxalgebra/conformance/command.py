@@ -86,12 +86,13 @@ def _positive(_context: click.Context, _parameter: click.Parameter, value: float
 @click.pass_context
 def run(
     context: click.Context,
+    *,
     paths: tuple[str, ...],
     only: tuple[str, ...],
     timeout: float,
     reasons: str | None,
-    every: bool,  # noqa: FBT001 - click passes it by name
-    as_json: bool,  # noqa: FBT001
+    every: bool,
+    as_json: bool,
     junit: str | None,
 ) -> int:
     """Ask what the vectors in FILES ask, and compare the answers.

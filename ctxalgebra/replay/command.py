@@ -11,7 +11,8 @@ from attrs import asdict
 from rich.console import Console
 from rich.progress import Progress
 
-from ctxalgebra.codecs import CODECS, Decoded, load
+from ctxalgebra.codecs import Decoded, load
+from ctxalgebra.codecs.command import format_option
 from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.entries import Reply
 from ctxalgebra.model.parts import Message
@@ -72,14 +73,7 @@ def _cache(_context: click.Context, _parameter: click.Parameter, value: str) -> 
 
 @click.command()
 @click.argument("file")
-@click.option(
-    "--format",
-    "form",
-    default="auto",
-    show_default=True,
-    type=click.Choice(("auto", *CODECS)),
-    help="Format of FILE.",
-)
+@format_option("--format", "FILE")
 @click.option(
     "--budget",
     type=int,
@@ -113,6 +107,7 @@ def _cache(_context: click.Context, _parameter: click.Parameter, value: str) -> 
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def replay(
+    *,
     file: str,
     form: str,
     budget: int | None,
@@ -121,7 +116,7 @@ def replay(
     pipelines: tuple[str, ...],
     cache: str,
     breakpoints: str,
-    as_json: bool,  # noqa: FBT001 - click passes it by name
+    as_json: bool,
 ) -> None:
     """Replay a recorded session and compare what its requests would have cost.
 
