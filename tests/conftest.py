@@ -21,4 +21,6 @@ settings.register_profile(
 settings.register_profile(
     "nightly", max_examples=5_000, deadline=None, print_blob=True, suppress_health_check=SLOW
 )
+os.environ["COLUMNS"] = "200"  # whatever runs the tests: a terminal, a pipe, a worker
+
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
