@@ -22,6 +22,7 @@ Defects are repaired or refused as in `ctxalgebra.codecs.openai_chat`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import groupby
 from typing import Any
 
 from attrs import evolve
@@ -47,6 +48,7 @@ from ctxalgebra.codecs.lines import (
     Json,
     blank,
     compact,
+    drain,
     integer,
     parse,
     plain,
@@ -315,21 +317,11 @@ def _model(value: Json | DecodeError) -> Callable[[Head], Head] | None:
     return (lambda known: evolve(known, route=_route(model))) if model else None
 
 
-def _is_piece(value: Json | DecodeError) -> bool:
-    known = _object(value)
-    return known.get("role") == "assistant" and len(_list(known.get("content"))) == 1
-
-
-def _run(elements: Sequence[Element], begin: int) -> int:
-    """Find the end of the lines that make one message with the line at `begin`."""
-    end = begin
-    names: set[str] = set()
-    while end < len(elements) and _is_piece(value := elements[end][1]):
-        names.add(string(_object(value).get("id")))
-        if len(names) > 1:
-            break
-        end += 1
-    return end
+def _whole(element: Element) -> object:
+    """Say what the lines share that make one message of the model; nothing equals any other."""
+    known = _object(element[1])
+    piece = known.get("role") == "assistant" and len(_list(known.get("content"))) == 1
+    return string(known.get("id")) if piece else object()
 
 
 def _join(elements: Elements, run: Sequence[Element], names: dict[str, str]) -> None:
@@ -369,15 +361,12 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
     lines = found.frame.get("container") == "lines"
     # The model of a body holds; an answer may call it by another name.
     named = bool(found.head.route.model)
-    index = 0
-    while index < len(found.elements):
-        end = _run(found.elements, index) if lines else index
-        if end > index + 1:
-            _join(elements, found.elements[index:end], names)
-            index = end
+    for _, group in groupby(drain(found.elements), _whole if lines else lambda _: object()):
+        run = [*group]
+        if len(run) > 1:
+            _join(elements, run, names)
             continue
-        raw, value = found.elements[index]
-        index += 1
+        raw, value = run[0]
         if value is None and blank(raw):
             elements.keep(raw)
             continue

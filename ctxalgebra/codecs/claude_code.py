@@ -403,6 +403,12 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
     ended = not raws[-1]
     if ended:
         raws.pop()
+    items, repairs = _read_items(raws, file, limit)
+    return take_in(items, NAME, repairs, ended=ended)
+
+
+def _read_items(raws: list[str], file: str | None, limit: int) -> tuple[list[Item], list[Repair]]:
+    """Read the lines into items; what is in them besides is let go of."""
     tools: dict[str, str] = {}
     rows = [
         _Row() if blank(raw) else _read_row(raw, number, limit, tools)
@@ -417,8 +423,7 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
     for index in tree.late:
         text = "recorded behind its parent"
         repairs.append(Repair("late-parent", index + 1, text, lines[index].name))
-    items = _Items(raws, rows, tree).items
-    return take_in(items, NAME, [*repairs, *copies], ended=ended)
+    return _Items(raws, rows, tree).items, [*repairs, *copies]
 
 
 def _check_readable(rows: Sequence[_Row], file: str | None) -> list[Repair]:

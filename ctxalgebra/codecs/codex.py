@@ -65,6 +65,7 @@ from ctxalgebra.codecs.lines import (
     blank,
     clock,
     compact,
+    drain,
     filled,
     parse,
     quote,
@@ -465,7 +466,8 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
         problem = next((v for line in lines if isinstance(v := line.value, DecodeError)), None)
         raise in_file(problem or DecodeError("missing-header", line=1), file)
     reader = _Reader(echoes(known))
-    for line in lines:
+    del known
+    for line in drain(lines):
         reader.read(line)
     reader.end()
     return take_in(reader.items, NAME, reader.repairs, ended=ended)

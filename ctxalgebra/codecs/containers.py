@@ -295,19 +295,24 @@ def unpack(data: bytes, api: Api, *, file: str | None, limit: int) -> Found:
         source = "\n".join(lines)
         return merge(source, interactions(source, file=file), api, file)
     # A line that is an object by itself is no line of a document, unless it is the only one.
-    for line in said[:2] if first != "[" else ():
-        try:
-            value = parse(line, limit=limit)
-        except DecodeError:
-            continue
-        if not isinstance(value, dict):
-            continue
+    if len(said) > 1 and first != "[" and any(_stands_alone(line, limit) for line in said[:2]):
+        return _lines(lines, api, file, limit)
+    text = "\n".join(lines)
+    value = parse(text, file=file, limit=limit)
+    if len(said) == 1 and isinstance(value, dict):
         # A body may have a role beside its elements, but no type.
         body = isinstance(value.get(api.key), list) and "type" not in value
-        if len(said) > 1 or (api.speaks(value) and not body):
+        if api.speaks(value) and not body:
             return _lines(lines, api, file, limit)
-    text = "\n".join(lines)
-    return _document(text, parse(text, file=file, limit=limit), api, file)
+    return _document(text, value, api, file)
+
+
+def _stands_alone(line: str, limit: int) -> bool:
+    """Say whether a line is an object by itself."""
+    try:
+        return isinstance(parse(line, limit=limit), dict)
+    except DecodeError:
+        return False
 
 
 def start(found: Found, api: Api) -> Session:

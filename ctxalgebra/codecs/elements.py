@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from ctxalgebra.codecs.containers import Api, Found, start
 from ctxalgebra.codecs.intake import (
@@ -66,7 +67,7 @@ class Elements:
 
     def _head_at(self, element: int) -> _HeadOf | None:
         recorded = self.found.heads.get(element)
-        return None if recorded is None else lambda known: self._head(recorded, known)
+        return None if recorded is None else partial(self._head, recorded)
 
     def keep(self, raw: str, problem: DecodeError | None = None) -> None:
         """Take an element that says nothing, or that can't be read."""

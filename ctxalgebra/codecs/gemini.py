@@ -48,7 +48,7 @@ from ctxalgebra.codecs.gemini_parts import as_object, get, name_of
 from ctxalgebra.codecs.giveback import Said, give_back
 from ctxalgebra.codecs.given import check_request
 from ctxalgebra.codecs.intake import Decoded, bound
-from ctxalgebra.codecs.lines import LIMIT, Json, compact, integer, parse, plain, string
+from ctxalgebra.codecs.lines import LIMIT, Json, compact, drain, integer, parse, plain, string
 from ctxalgebra.errors import DecodeError
 from ctxalgebra.model.head import Head, Route, Tool, Usage
 from ctxalgebra.model.parts import Message
@@ -304,7 +304,7 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
     found = unpack(data, API, file=file, limit=limit)
     elements = Elements(found)
     reader = Reader()
-    for raw, value in found.elements:
+    for raw, value in drain(found.elements):
         try:
             messages = _messages(reader, raw, value)
         except DecodeError as error:
