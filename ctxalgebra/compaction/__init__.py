@@ -1,0 +1,1 @@
+"""Reversible compaction of tool output: pure functions on texts, which know no session."""
