@@ -18,6 +18,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 LAYERS = [
     {"errors"},
     {"terminal"},
+    {"compaction"},
     {"model.checks"},
     {"model.parts"},
     {"model.head"},
@@ -47,6 +48,7 @@ LAYERS = [
     {"__main__", "conformance.__main__"},
 ]
 FAMILIES = {
+    "compaction",
     "codecs",
     "compat",
     "laws",
