@@ -1,0 +1,304 @@
+"""JSON and JSON Lines with their long arrays sampled and their long texts shortened.
+
+What is left is data; `render_json` and `render_events` write it. Source: skills and saver, section
+14 (json, ndjson). What is the same in all items is told once, for JSON Lines too (W1); numbers keep
+their digits (W2). Where the rules leave JSON as long as it was, arrays inside sampled items are
+sampled, too, and essential items are bounded (W20).
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from attrs import frozen
+
+from ctxalgebra.compaction.jsontext import Json, compact, parse, pretty
+from ctxalgebra.compaction.limits import keeps
+from ctxalgebra.compaction.sampling import Sample, sample, shown
+from ctxalgebra.compaction.signals import BLANK, WHITE, text_terms
+
+__all__ = [
+    "MARK",
+    "Events",
+    "Structure",
+    "Summary",
+    "array_cap",
+    "compress_json",
+    "render_events",
+    "render_json",
+    "shorten",
+    "shortened",
+    "try_ndjson",
+]
+
+MARK = "__token_saver_array__"
+"""The name under which a sampled array says what it was."""
+
+_LONG, _HEAD, _TAIL = 320, 208, 92
+_FEWEST_LINES = 8
+_NAMED = 4
+
+
+@frozen
+class Summary:
+    """Say what became of one array.
+
+    Args:
+        path: `$`, or as in `a.b[3].c`.
+        items, shown: how many there were, and are.
+        constants: how many columns are told once.
+        errors: how many items that name an error are left out.
+    """
+
+    path: str
+    items: int
+    shown: int
+    constants: int
+    errors: int
+
+
+@frozen
+class Structure:
+    """Hold compacted JSON.
+
+    Args:
+        summaries: what was sampled, in order.
+        value: what is left; sampled arrays are objects with `MARK` and `items`.
+        tight: written without white space.
+    """
+
+    summaries: tuple[Summary, ...]
+    value: Json
+    tight: bool = False
+
+
+@frozen
+class Events:
+    """Hold compacted JSON Lines.
+
+    Args:
+        items: how many there were.
+        events: those that are shown, without the constants.
+        constants: names and values that all events have.
+        errors: how many events that name an error are left out.
+    """
+
+    items: int
+    events: tuple[Json, ...]
+    constants: tuple[tuple[str, Json], ...]
+    errors: int
+
+
+def array_cap(pressure: int) -> int:
+    """Say how many items an array may have: 32, and 8 more for each step of pressure, up to 80.
+
+    >>> [array_cap(pressure) for pressure in (0, 1, 3, 9)]
+    [32, 40, 56, 80]
+    """
+    return min(80, 32 + 8 * pressure)
+
+
+def shorten(text: str) -> str:
+    """Cut the middle out of a text of more than 320 characters.
+
+    >>> shorten("a" * 400)[205:230]
+    'aaa…[100 chars omitted]…a'
+    """
+    if len(text) <= _LONG:
+        return text
+    gone = len(text) - _HEAD - _TAIL
+    return f"{text[:_HEAD]}…[{gone} chars omitted]…{text[-_TAIL:]}"
+
+
+@frozen
+class _Rules:
+    terms: tuple[str, ...]
+    cap: int
+    tight: bool
+
+    def sample(self, items: list[Json]) -> Sample:
+        return sample(items, self.terms, self.cap, bounded=self.tight)
+
+
+_Step: TypeAlias = "tuple[Json, Any, Any, str, _Rules | None]"
+"""What comes next, where it goes, its path, and by which rules arrays in it are sampled."""
+
+
+def _mark(count: int, taken: Sample) -> dict[str, Json]:
+    told: dict[str, Json] = {
+        "original_items": count,
+        "shown_items": len(taken.selected),
+        "original_indexes": list(taken.selected),
+    }
+    if taken.errors:
+        told["errors_left_out"] = taken.errors
+    return told
+
+
+def _walk(value: Json, rules: _Rules | None) -> Structure:
+    """Shorten texts and, by the rules, arrays, without recursion on depth."""
+    summaries: list[Summary] = []
+    holder: list[Any] = [None]
+    todo: list[_Step] = [(value, holder, 0, "$", rules)]
+    while todo:
+        item, into, at, path, inside = todo.pop()
+        if isinstance(item, str):
+            into[at] = shorten(item)
+            continue
+        if not isinstance(item, dict | list):
+            into[at] = item
+            continue
+        if isinstance(item, dict):
+            into[at] = dict.fromkeys(item)
+            fields = [(key, key if path == "$" else f"{path}.{key}") for key in item]
+            below: list[_Step] = [
+                (item[key], into[at], key, place, inside) for key, place in fields
+            ]
+        elif inside and len(item) > inside.cap:
+            taken = inside.sample(item)
+            summaries.append(_summary(path, item, taken))
+            kept = shown(item, taken)
+            into[at] = {MARK: _mark(len(item), taken), "items": [None] * len(kept)}
+            told, items = into[at][MARK], into[at]["items"]
+            deeper = inside if inside.tight else None
+            below = [
+                (member, items, index, f"{path}[{taken.selected[index]}]", deeper)
+                for index, member in enumerate(kept)
+            ]
+            if taken.constants:
+                below.append((dict(taken.constants), told, "constants", path, None))
+        else:
+            into[at] = [None] * len(item)
+            below = [
+                (member, into[at], index, f"{path}[{index}]", inside)
+                for index, member in enumerate(item)
+            ]
+        todo.extend(reversed(below))
+    return Structure(tuple(summaries), holder[0], tight=rules is not None and rules.tight)
+
+
+def shortened(value: Json) -> Json:
+    """Shorten all texts of a value, and leave its arrays as they are.
+
+    >>> shortened({"a": [1, "short"]})
+    {'a': [1, 'short']}
+    """
+    return _walk(value, None).value
+
+
+def _summary(path: str, items: list[Json], taken: Sample) -> Summary:
+    return Summary(path, len(items), len(taken.selected), len(taken.constants), taken.errors)
+
+
+def compress_json(text: str, query: str, pressure: int) -> Structure | None:
+    r"""Sample the long arrays of a JSON text, and shorten its long texts.
+
+    Args:
+        text: the whole of it; white space around it doesn't count.
+        query: what was asked for.
+        pressure: 0 to 3; the higher, the more is shown.
+
+    Returns:
+        What is left; None for what is no JSON, or nothing could be taken from.
+
+    >>> compress_json(str(list(range(1000))), "", 0).summaries[0]
+    Summary(path='$', items=1000, shown=32, constants=0, errors=0)
+    >>> compress_json("[1, 2]", "", 0)
+    """
+    trimmed = text.strip(WHITE)
+    try:
+        value = parse(trimmed)
+    except ValueError:
+        return None
+    terms, cap = text_terms(query), array_cap(pressure)
+    found = _walk(value, _Rules(terms, cap, tight=False))
+    if not found.summaries and len(pretty(found.value)) * 10 >= len(trimmed) * 9:
+        return None
+    size = len(render_json(found))
+    if not keeps(len(trimmed), size):
+        closer = _walk(value, _Rules(terms, cap, tight=True))
+        if closer.summaries and len(render_json(closer)) < size:
+            return closer if keeps(len(trimmed), len(render_json(closer))) else found
+    return found
+
+
+def render_json(found: Structure) -> str:
+    r"""Write compacted JSON: what was sampled (four arrays at most), then what is left.
+
+    >>> render_json(compress_json(str([0] * 40), "", 0)).partition("\n")[0]
+    '[JSON compacted: $: 40→30 items]'
+    """
+    write = compact if found.tight else pretty
+    return _header(found.summaries) + write(found.value)
+
+
+def _header(summaries: tuple[Summary, ...]) -> str:
+    if not summaries:
+        return ""
+    named = " | ".join(map(_told, summaries[:_NAMED]))
+    more = len(summaries) - _NAMED
+    return f"[JSON compacted: {named}{f' | {more} more arrays' if more > 0 else ''}]\n"
+
+
+def _told(one: Summary) -> str:
+    said = f"{one.path}: {one.items}→{one.shown} items"
+    if one.constants:
+        said += f"; {one.constants} constant fields told once"
+    return said + _errors(one.errors)
+
+
+def _errors(count: int) -> str:
+    return f"; {count} that name an error left out" if count else ""
+
+
+def try_ndjson(text: str, query: str, pressure: int) -> Events | None:
+    r"""Sample JSON Lines.
+
+    Args:
+        text: one JSON text a line; blank lines don't count.
+        query, pressure: as in `compress_json`.
+
+    Returns:
+        What is left; None for fewer than eight lines, no more than the cap, or no JSON.
+
+    >>> lines = "\n".join(f'{{"host":"a","n":{n}}}' for n in range(40))
+    >>> found = try_ndjson(lines, "", 0)
+    >>> found.items, len(found.events), found.constants
+    (40, 30, (('host', 'a'),))
+    """
+    cap = array_cap(pressure)
+    lines = [line for line in text.split("\n") if not BLANK.match(line)]
+    if len(lines) < _FEWEST_LINES or len(lines) <= cap:
+        return None
+    try:
+        items = [parse(line) for line in lines]
+    except ValueError:
+        return None
+    terms = text_terms(query)
+    found = _events(items, sample(items, terms, cap))
+    if not keeps(len(text), len(render_events(found))):
+        closer = _events(items, sample(items, terms, cap, bounded=True))
+        if keeps(len(text), len(render_events(closer))):
+            return closer
+    return found
+
+
+def _events(items: list[Json], taken: Sample) -> Events:
+    return Events(
+        len(items),
+        tuple(map(shortened, shown(items, taken))),
+        tuple((name, shortened(value)) for name, value in taken.constants),
+        taken.errors,
+    )
+
+
+def render_events(found: Events) -> str:
+    r"""Write compacted JSON Lines: what all have in common, then one event a line.
+
+    >>> print(render_events(Events(40, ({"n": 0},), (("host", "a"),), 0)))
+    [NDJSON compacted: 40→1 events; in each of them: {"host":"a"}]
+    {"n":0}
+    """
+    common = f"; in each of them: {compact(dict(found.constants))}" if found.constants else ""
+    told = f"{found.items}→{len(found.events)} events{common}{_errors(found.errors)}"
+    return "\n".join([f"[NDJSON compacted: {told}]", *map(compact, found.events)])
