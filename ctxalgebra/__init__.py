@@ -86,18 +86,36 @@ from ctxalgebra.transforms.thinking import strip_thinking
 if TYPE_CHECKING:
     from ctxalgebra.breakpoints import Placed, default_breakpoints, plan_breakpoints
     from ctxalgebra.cache_profiles import CacheProfile, Prices, cache_profile
+    from ctxalgebra.ledger import Savings, Tally, Weighed, mechanism, savings, stake
     from ctxalgebra.measures import claude_v1, deepseek_v1, measure_of, o200k_v1, qwen_v1
     from ctxalgebra.profiles import PROFILES, Profile, Violation, profile_for, violations
     from ctxalgebra.protocol import DEFECTS, Defect, Repair, Repaired, defects, repair
+    from ctxalgebra.transforms.digest import default_digest_prompt, digest_output
+    from ctxalgebra.transforms.limit import limit_output, limited
+    from ctxalgebra.transforms.tagging import forget, tag_results
+    from ctxalgebra.transforms.writes import write_facts
 else:
+    # Imported when asked for: most harnesses record only what is legal already.
+    _LATER = {
+        "breakpoints": "Placed default_breakpoints plan_breakpoints",
+        "cache_profiles": "CacheProfile Prices cache_profile",
+        "ledger": "Savings Tally Weighed mechanism savings stake",
+        "measures": "claude_v1 deepseek_v1 measure_of o200k_v1 qwen_v1",
+        "profiles": "PROFILES Profile Violation profile_for violations",
+        "protocol": "DEFECTS Defect Repair Repaired defects repair",
+        "transforms.digest": "default_digest_prompt digest_output",
+        "transforms.limit": "limit_output limited",
+        "transforms.tagging": "forget tag_results",
+        "transforms.writes": "write_facts",
+    }
+    _MODULES = {name: module for module, names in _LATER.items() for name in names.split()}
 
     def __getattr__(name: str) -> object:
-        # Imported when asked for: most harnesses record only what is legal already.
-        for module in ("protocol", "profiles", "cache_profiles", "breakpoints", "measures"):
-            if name in __all__ and hasattr(found := _import_module(f"ctxalgebra.{module}"), name):
-                globals()[name] = getattr(found, name)
-                return globals()[name]
-        raise AttributeError(f"module 'ctxalgebra' has no attribute {name!r}")
+        if name not in _MODULES:
+            raise AttributeError(f"module 'ctxalgebra' has no attribute {name!r}")
+        module = _import_module(f"ctxalgebra.{_MODULES[name]}")
+        globals()[name] = getattr(module, name)
+        return globals()[name]
 
 
 __version__ = "0.1.0"
@@ -159,11 +177,13 @@ __all__ = [
     "Role",
     "Route",
     "Rule",
+    "Savings",
     "Sent",
     "Session",
     "Stage",
     "StoreError",
     "Strip",
+    "Tally",
     "Text",
     "Thinking",
     "Tool",
@@ -172,6 +192,7 @@ __all__ = [
     "UsageReport",
     "View",
     "Violation",
+    "Weighed",
     "abandon",
     "account",
     "adrive",
@@ -187,9 +208,11 @@ __all__ = [
     "costs",
     "deepseek_v1",
     "default_breakpoints",
+    "default_digest_prompt",
     "default_notice",
     "default_stub",
     "defects",
+    "digest_output",
     "drive",
     "drop_suffix",
     "dry_run",
@@ -198,10 +221,14 @@ __all__ = [
     "explain",
     "find",
     "fold",
+    "forget",
     "label",
     "labels",
+    "limit_output",
+    "limited",
     "log",
     "measure_of",
+    "mechanism",
     "o200k_v1",
     "open_calls",
     "path",
@@ -218,14 +245,18 @@ __all__ = [
     "repair",
     "reply",
     "requests",
+    "savings",
     "select",
     "send",
     "snap_frontier",
+    "stake",
     "strip_thinking",
     "system",
+    "tag_results",
     "tool_result",
     "travel",
     "user",
     "violations",
     "walk",
+    "write_facts",
 ]

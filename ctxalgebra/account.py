@@ -14,7 +14,7 @@ from ctxalgebra.model.session import Fold, Node, Session, check_session, fold
 from ctxalgebra.model.view import Break, Measure, View, step
 from ctxalgebra.tokens import chars4
 
-__all__ = ["Account", "DryRun", "PricedBreak", "account", "breaks", "dry_run"]
+__all__ = ["Account", "DryRun", "PricedBreak", "account", "breaks", "dry_run", "split"]
 
 
 NOTHING = Usage()
@@ -57,7 +57,7 @@ class Account:
     usage: Usage = NOTHING
 
 
-def _split(view: View, measure: Measure) -> tuple[int, int, int]:
+def split(view: View, measure: Measure) -> tuple[int, int, int]:
     """Split the tokens of the request sent at this view into shared, rebilled and fresh."""
     head = measure(view.head)
     slots, end, sent = view.slots, view.end, view.sent
@@ -117,7 +117,7 @@ def _accounts(measure: Measure) -> Fold[Account]:
     def step_account(known: Account, node: Node, view: View) -> Account:
         entry = node.entry
         if type(entry) is Sent:
-            shared, rebilled, fresh = _split(view, measure)
+            shared, rebilled, fresh = split(view, measure)
             broken = known.breaks
             if (broke := view.broke) is not None:
                 broken += (PricedBreak(broke.sent, broke.at, broke.why, broke.by, rebilled),)
@@ -244,5 +244,5 @@ def dry_run(
         entries.append(node.entry)
         node = node.previous
     view = step(trial.view, len(trial), Sent())
-    shared, rebilled, fresh = _split(view, measure)
+    shared, rebilled, fresh = split(view, measure)
     return DryRun(tuple(reversed(entries)), view.broke, rebilled, shared + rebilled + fresh)

@@ -55,6 +55,8 @@ from ctxalgebra import (
     assistant,
     at_leaf,
     defects,
+    drive,
+    forget,
     log,
     open_calls,
     pipeline,
@@ -65,6 +67,7 @@ from ctxalgebra import (
     select,
     send,
     strip_thinking,
+    tag_results,
     tool_result,
     travel,
     user,
@@ -118,6 +121,12 @@ CALL = ToolCall("c1", "read")
 OPAQUE = Opaque("server_tool", "{}")
 THINKING = Thinking("t", "s")
 
+
+def let_go(asks):
+    """Answer that whatever was read may go."""
+    return tuple(Answer(p.number, "answered", '{"decision":"DROP"}') for p in asks)
+
+
 STAGES = {
     "select": partial(select, budget=60),
     "select, nearly nothing": partial(select, budget=1),
@@ -132,6 +141,16 @@ STAGES = {
     ),
     "prune_suffix, then select": pipeline(
         partial(prune_suffix, stub_over=40, drop_over=20), partial(select, budget=60)
+    ),
+    "tag_results": partial(tag_results, tools=("read", "ls"), over=1, regret=1, aux=0),
+    "forget": forget,
+    "tag_results, then forget": lambda session: drive(
+        session,
+        pipeline(
+            partial(tag_results, tools=("read", "ls"), over=1, regret=1, aux=0),
+            partial(forget, regret=1, horizon=200),
+        ),
+        let_go,
     ),
     "nothing": pipeline(),
 }
@@ -254,7 +273,7 @@ def test_pressure_counts_what_was_reported_as_select_does():
 def test_every_shipped_stage_is_in_the_table():
     shipped = {
         name
-        for name, value in vars(ctxalgebra).items()
+        for name, value in ((name, getattr(ctxalgebra, name)) for name in ctxalgebra.__all__)
         if inspect.isfunction(value)
         and value.__module__.startswith("ctxalgebra.transforms")
         and inspect.signature(value).return_annotation == "Session"
