@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from attrs import evolve
 
+from ctxalgebra.explain import carried
 from ctxalgebra.model.checks import check_callable, check_items, check_text
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.parts import Message, Part, Text
-from ctxalgebra.model.session import Session, check_session
+from ctxalgebra.model.session import Session, check_session, find
 from ctxalgebra.model.view import Measure
 from ctxalgebra.tokens import chars4, check_positive
 from ctxalgebra.transforms.arguments import text_member
@@ -75,6 +76,9 @@ def digest_output(
       do all later ones; an answer that comes then is recorded, and no more. With `drive` the
       answers come before the request leaves, and the output is in none.
 
+    What is digested is the output as it was recorded: stages that shape it meanwhile, since they
+    need not wait for an answer, are overruled by the digest.
+
     Args:
         tools: names of the tools that run commands.
         over, longest: tokens.
@@ -106,10 +110,11 @@ def digest_output(
     check_callable(prompt, "prompt")
     check_deadline(deadline)
     for call, number, result in results_unsent(session, _STAGE, tools):
-        if measure(result) <= over:
+        original = carried(find(session, number)) or result
+        if measure(original) <= over:
             continue
-        output = sanitize_output("\n".join(texts_of(result)))
-        tokens = measure(_with_text(result, output, texts_only=True))
+        output = sanitize_output("\n".join(texts_of(original)))
+        tokens = measure(evolve(result, parts=(Text(output),)))
         if tokens <= over or not output.strip():
             continue
         said = prompt(text_member(call.arguments, "command"), output, longest)
@@ -119,10 +124,10 @@ def digest_output(
         if answer is None:
             continue
         digest = answer.value.strip() if answer.outcome == "answered" else ""
+        whole = _with_text(result, output)
         shown = _with_text(result, _told(digest, output, last=result.error))
-        if not digest or measure(shown) >= measure(result):
-            shown = _with_text(result, output)
-            shown = limited(shown, tail=True, max_bytes=fallback_bytes, max_lines=_FALLBACK_LINES)
+        if not digest or measure(shown) >= measure(whole):
+            shown = limited(whole, tail=True, max_bytes=fallback_bytes, max_lines=_FALLBACK_LINES)
         if texts_of(shown) != texts_of(result):
             why = f"{tokens} tokens of output"
             session = record(session, replacement(_STAGE, number, shown, why))
@@ -142,13 +147,13 @@ def _told(digest: str, output: str, *, last: bool) -> str:
     return f"{told} but for its end.]\n{end}"
 
 
-def _with_text(message: Message, text: str, *, texts_only: bool = False) -> Message:
+def _with_text(message: Message, text: str) -> Message:
     """Put one text for all that a message has, where its first stands."""
     parts: list[Part] = []
     told = False
     for part in message.parts:
         if not isinstance(part, Text):
-            parts += [] if texts_only else [part]
+            parts.append(part)
         elif not told:
             parts.append(Text(text))
             told = True
