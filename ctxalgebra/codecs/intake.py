@@ -268,7 +268,7 @@ class Intake:
 
     def _stay(self) -> None:
         """Remember where an item ends, if anything but the next item stands under it."""
-        if self.at < 0 or self._children[self.at] != [self.at + 1]:
+        if self.at < 0 or self._children[self.at] != (self.at + 1,):
             self._tips[self.at] = self.session
 
     def _answers(self, index: int) -> Answers:
@@ -407,12 +407,12 @@ class Intake:
         return self._items[index].parent is not None
 
 
-def _children(items: Sequence[Item]) -> dict[int, list[int]]:
+def _children(items: Sequence[Item]) -> dict[int, tuple[int, ...]]:
     children: dict[int, list[int]] = {index: [] for index in range(-1, len(items))}
     for index, item in enumerate(items):
         if item.parent is not None:
             children[item.parent].append(index)
-    return children
+    return {index: tuple(below) for index, below in children.items()}
 
 
 def problem_of(error: DecodeError, line: int, entry: str = "") -> Repair:

@@ -46,6 +46,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from attrs import evolve, frozen
 
@@ -420,6 +421,11 @@ def _check_circles(rows: Sequence[Row], parents: Sequence[int | None], file: str
             known[index] = True
 
 
+def _head(provider: str, model: str, api: str, known: Head) -> Head:
+    now = route(provider, model, api, known.route)
+    return known if now == known.route else evolve(known, route=now)
+
+
 def _item(index: int, raw: str, row: Row, parent: int | None, names: dict[str, int]) -> Item:
     spoken = row.spoken
     if spoken is None:
@@ -427,11 +433,8 @@ def _item(index: int, raw: str, row: Row, parent: int | None, names: dict[str, i
         if parent is not None and row.value is not None:
             act = _ACTS.get(row.kind, _model_change)(row.value, names)
         return Item(index + 1, raw, parent, act=act, name=row.name)
-
-    def head(known: Head) -> Head:
-        now = route(spoken.provider, spoken.model, spoken.api, known.route)
-        return known if now == known.route else evolve(known, route=now)
-
+    if spoken.message.role != "assistant":
+        return Item(index + 1, raw, parent, spoken.message, name=row.name)
     return Item(
         index + 1,
         raw,
@@ -440,7 +443,7 @@ def _item(index: int, raw: str, row: Row, parent: int | None, names: dict[str, i
         spoken.outcome,
         spoken.usage,
         spoken.time,
-        head,
+        partial(_head, spoken.provider, spoken.model, spoken.api),
         name=row.name,
     )
 
@@ -471,6 +474,17 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
     ended = not lines[-1]
     if ended:
         lines.pop()
+    items, repairs, start = _read_items(lines, file, limit)
+    return take_in(items, NAME, repairs, start, ended=ended)
+
+
+def _read_items(
+    lines: list[str], file: str | None, limit: int
+) -> tuple[list[Item], list[Repair], Session]:
+    """Read the lines into items, with what was repaired and what stands in front of them.
+
+    What is in the rows besides is let go of before anything is recorded.
+    """
     rows = [
         Row("") if blank(raw) else read_row(raw, line=index + 1, limit=limit)
         for index, raw in enumerate(lines)
@@ -490,7 +504,7 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
         for index, (raw, row, parent) in enumerate(zip(lines, rows, tree.parents, strict=True))
     ]
     start = Session() if header >= 0 else record(Session(), Note(NAME + HEADLESS))
-    return take_in(items, NAME, [*repairs, *tree.repairs], start, ended=ended)
+    return items, [*repairs, *tree.repairs], start
 
 
 def _check_readable(rows: Sequence[Row], header: int, file: str | None) -> list[Repair]:
