@@ -1,0 +1,217 @@
+"""What a filter chose, as data.
+
+A selection accounts for every line of its text: each is shown, counted by a mark, or blank. What
+is shown of it is worded by `lines_render`; a mark can't say anything but the truth (W8, W13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
+
+from attrs import frozen
+
+from ctxalgebra.compaction.lines_text import Lines
+from ctxalgebra.compaction.signals import ERROR, fold
+
+__all__ = ["Filter", "Kept", "Mark", "Selection", "cut", "folded", "gaps", "select"]
+
+
+def _fit(text: str, size: int) -> int:
+    """Give how many characters at the start have at most `size` units."""
+    used = 0
+    for at, char in enumerate(text[:size]):
+        used += 2 if char > "\uffff" else 1
+        if used > size:
+            return at
+    return min(size, len(text))
+
+
+def cut(text: str, head: int, tail: int) -> tuple[str, str, str]:
+    r"""Part a text into its start, its middle and its end, and no character (W12).
+
+    Args:
+        text: a text of more than `head + tail` UTF-16 units.
+        head: the most units of the start.
+        tail: the most units of the end.
+
+    >>> cut("ab\U0001f600cdef", 3, 2)
+    ('ab', '😀cd', 'ef')
+    """
+    start = _fit(text, head)
+    end = len(text) - _fit(text[: -tail - 1 : -1], tail)
+    return text[:start], text[start:end], text[end:]
+
+
+@frozen
+class Kept:
+    """Hold a line that is shown, and where it stood.
+
+    Args:
+        text: the line as it was, but for terminal sequences and white space at its end.
+        at: the numbers of the lines that it stands for, from 1, ascending.
+        room: how many UTF-16 units of its start and its end are shown; None for all.
+        alike: whether the lines are alike only, and differ by time, number or name.
+    """
+
+    text: str
+    at: tuple[int, ...]
+    room: tuple[int, int] | None = None
+    alike: bool = False
+
+    @property
+    def shown(self) -> str:
+        """The text, with an ellipsis for what is cut out, and the number of repeats."""
+        text = self.text
+        if self.room:
+            head, _, tail = cut(text, *self.room)
+            text = f"{head}…{tail}"
+        return f"{text}  ×{len(self.at)}" if len(self.at) > 1 else text
+
+    @property
+    def marked(self) -> str:
+        """The text with how much is cut out, and the number of repeats."""
+        text = self.text
+        if self.room:
+            head, middle, tail = cut(text, *self.room)
+            words = ", error words among them" if ERROR.search(middle) else ""
+            text = f"{head}…[{len(middle)} characters omitted{words}]…{tail}"
+        if len(self.at) == 1:
+            return text
+        return f"{text}  ×{len(self.at)}{' alike' if self.alike else ''}"
+
+
+@frozen
+class Mark:
+    """Count lines that are not shown.
+
+    Args:
+        before: the kept line in front of which the mark stands; their number at the end.
+        lines: how many lines.
+        errors: how many of them have a word of an error.
+        kind: what they are; `lines` are those of one gap.
+        of: how many patterns they are of, or how many lines the group has.
+        name: of a group.
+    """
+
+    before: int
+    lines: int
+    errors: int = 0
+    kind: Literal["lines", "patterns", "progress", "group", "other"] = "lines"
+    of: int = 0
+    name: str = ""
+
+
+@frozen
+class Selection:
+    """Hold what a filter keeps of a text, and account for the rest.
+
+    The lines that the kept ones stand for, those that marks count, and the blank ones are `total`.
+
+    Args:
+        strategy: the filter.
+        total: how many lines the text has.
+        kept: what is shown, in its order.
+        marks: what is not, by place.
+        blank: how many blank lines neither shows.
+        passes: how many lines say that something passed, shown or not.
+        progress: how many tell progress, shown or not.
+        focused: whether it is the surroundings of errors.
+        numbered: whether lines are shown with their numbers.
+    """
+
+    strategy: str
+    total: int
+    kept: tuple[Kept, ...]
+    marks: tuple[Mark, ...]
+    blank: int
+    passes: int = 0
+    progress: int = 0
+    focused: bool = False
+    numbered: bool = False
+
+    @property
+    def omitted(self) -> int:
+        """How many lines the marks count."""
+        return sum(mark.lines for mark in self.marks)
+
+
+Filter = Callable[[str, str, int], Selection | None]
+"""Takes a text, the query and the pressure; None where nothing is gained."""
+
+
+def folded(lines: Lines, places: Iterable[int]) -> list[Kept]:
+    r"""Show lines, equal neighbours once.
+
+    >>> from ctxalgebra.compaction.lines_rules import DEFAULT
+    >>> from ctxalgebra.compaction.lines_text import read
+    >>> [kept.shown for kept in folded(read("a\nb\nb", "", DEFAULT), [1, 2])]
+    ['b  ×2']
+    """
+    chosen = list(places)
+    runs = fold(lines.all[place] for place in chosen)
+    return [Kept(run.text, tuple(chosen[at] + 1 for at in run.at)) for run in runs]
+
+
+def gaps(lines: Lines, kept: Sequence[Kept]) -> tuple[list[Mark], int]:
+    r"""Count what lies between kept lines: a mark for each gap, and blank lines that need none.
+
+    Args:
+        lines: of the text.
+        kept: what is shown, ascending by the first line that each stands for.
+
+    >>> from ctxalgebra.compaction.lines_rules import DEFAULT
+    >>> from ctxalgebra.compaction.lines_text import read
+    >>> marks, blank = gaps(read("a\n\nb\nerror\n", "", DEFAULT), [Kept("b", (3,))])
+    >>> [(mark.before, mark.lines, mark.errors) for mark in marks], blank
+    ([(0, 2, 0), (1, 2, 1)], 0)
+    """
+    shown = {number for item in kept for number in item.at}
+    marks: list[Mark] = []
+    start, silent = 0, 0
+    for index, end in enumerate([*(item.at[0] for item in kept), len(lines.all) + 1]):
+        left = [place for place in range(start, end - 1) if place + 1 not in shown]
+        start = end
+        if all(lines.blank[place] for place in left):
+            silent += len(left)
+        else:
+            errors = sum(lines.errors[place] for place in left)
+            marks.append(Mark(index, len(left), errors))
+    return marks, silent
+
+
+def select(
+    strategy: str,
+    lines: Lines,
+    kept: Sequence[Kept],
+    *,
+    passes: int = 0,
+    progress: int = 0,
+    focused: bool = False,
+    numbered: bool = False,
+) -> Selection:
+    r"""Account for all lines by gaps.
+
+    Args:
+        strategy: the filter.
+        lines: of the text.
+        kept: what is shown, ascending by the first line that each stands for.
+        passes: as in `Selection`, and so the others.
+
+    >>> from ctxalgebra.compaction.lines_rules import DEFAULT
+    >>> from ctxalgebra.compaction.lines_text import read
+    >>> select("tree", read("a\nb", "", DEFAULT), [Kept("b", (2,))]).omitted
+    1
+    """
+    marks, blank = gaps(lines, kept)
+    return Selection(
+        strategy,
+        len(lines.all),
+        tuple(kept),
+        tuple(marks),
+        blank,
+        passes=passes,
+        progress=progress,
+        focused=focused,
+        numbered=numbered,
+    )

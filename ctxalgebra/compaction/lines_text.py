@@ -1,0 +1,62 @@
+"""The lines of a text, each judged once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from ctxalgebra.compaction.lines_rules import Rules
+from ctxalgebra.compaction.signals import WHITE, relevance_score, text_terms
+
+__all__ = ["Lines", "read"]
+
+
+@frozen
+class Lines:
+    """Hold the lines of a text, and what each says.
+
+    Args:
+        all: the lines, split at LF only.
+        errors: whether each has a word of an error.
+        scores: how much of the query each has.
+        blank: whether each is white space only.
+    """
+
+    all: list[str]
+    errors: list[bool]
+    scores: list[int]
+    blank: list[bool]
+
+    def where(self, flags: Sequence[object]) -> list[int]:
+        r"""List the places that a list flags.
+
+        >>> from ctxalgebra.compaction.lines_rules import DEFAULT
+        >>> lines = read("error\n\nok", "", DEFAULT)
+        >>> lines.where(lines.errors), lines.where(lines.blank)
+        ([0], [1])
+        """
+        return [place for place, flag in enumerate(flags) if flag]
+
+    @property
+    def written(self) -> list[int]:
+        """The places of all lines that are not blank."""
+        return [place for place, blank in enumerate(self.blank) if not blank]
+
+
+def read(text: str, query: str, rules: Rules) -> Lines:
+    r"""Split a text, and judge each line once.
+
+    >>> from ctxalgebra.compaction.lines_rules import DEFAULT
+    >>> read("the parser\nValueError: x", "why does the parser fail?", DEFAULT).scores
+    [1, 0]
+    """
+    lines = text.split("\n")
+    search = rules.error.search
+    terms = text_terms(query, ends=rules.term_ends)
+    return Lines(
+        lines,
+        [search(line) is not None for line in lines],
+        [relevance_score(line, terms) for line in lines] if terms else [0] * len(lines),
+        [not line.strip(WHITE) for line in lines],
+    )
