@@ -4,5 +4,6 @@ Where the library has a better rule (`docs/differences.md` says which and why), 
 kept here beside it, pure, on the host's plain JSON messages: for ports that have to agree with
 the original, and for measuring the two against each other. Only the conformance door uses it.
 
-Profiles: `paging_*` is the paging extension, version 0.3.6.
+Profiles: `paging_*` is the paging extension, version 0.3.6; `memory_*` is the working memory,
+version 0.2.0, without the faults that nobody may want (each module says which).
 """

@@ -36,13 +36,6 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
         """,
     ),
     (
-        "the host's weights of tools are not in the library: kernel.measure",
-        "memory",
-        """
-        estimate_tool_spec_tokens
-        """,
-    ),
-    (
         "the library repairs by other rules: kernel.repair",
         "travel",
         """
@@ -54,16 +47,6 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
         "travel",
         """
         build_label_maps resolve_target_id
-        """,
-    ),
-    (
-        "not in the library yet",
-        "memory",
-        """
-        load_config bool num extract_text shorten sanitize_output truncate_tail truncate_head
-        classify run_aux_model resolve_model heuristic_fact normalize_fact count_lines score
-        fmt_tokens stats strip_write_content bash_tool_result write_tool_result tag_tool_result
-        lazy_tools
         """,
     ),
     (
