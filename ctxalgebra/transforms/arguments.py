@@ -22,7 +22,10 @@ _TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}:,]', re.DOTALL)
 
 
 class Place(NamedTuple):
-    """A text in arguments: the names of the members on the way to it, its literal, its value."""
+    """A text in arguments: its way, the places of its literal, its value.
+
+    The way is the names of the members that lead to it; a list on it is a `*`.
+    """
 
     way: tuple[str, ...]
     start: int
@@ -66,13 +69,13 @@ def text_member(arguments: str, *names: str) -> str:
 
 
 def texts_in(arguments: str) -> list[Place]:
-    """List the texts in the members of an object that `members` can read, lists passed through.
+    """List the texts in an object that `members` can read, however deep they stand.
 
     >>> [(place.way, place.text) for place in texts_in('{"edits":[{"newText":"a"}],"n":1}')]
-    [(('edits', 'newText'), 'a')]
+    [(('edits', '*', 'newText'), 'a')]
     """
     found: list[Place] = []
-    way: list[str] = []  # of each open object, the member that is being read
+    way: list[str] = []  # of each open bracket, the member that is being read
     open_: list[bool] = []  # of each open bracket, whether it is an object
     name = True  # whether the next text is a name
     for token in _TOKEN.finditer(arguments):
@@ -83,10 +86,9 @@ def texts_in(arguments: str) -> list[Place]:
                 name = True
             case "[":
                 open_.append(False)
+                way.append("*")
                 name = False
-            case "]":
-                open_.pop()
-            case "}":
+            case "]" | "}":
                 open_.pop()
                 way.pop()
             case ",":

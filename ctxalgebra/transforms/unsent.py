@@ -2,8 +2,8 @@
 
 The form in which a message is first sent is its form for ever. In front of that a `Replace` breaks
 nothing; behind it every change is a break, so stages of this kind leave alone what was sent once,
-be it in a request that failed. A stage settles a message once: what it recorded is known by the
-first word of its reason.
+be it in a request that failed. A stage settles a message once: its decisions are known by the
+mechanism that their reason names.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from ctxalgebra.effects import answer_to, ask
 from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.ledger import mechanism
 from ctxalgebra.model.checks import check_type
 from ctxalgebra.model.entries import Answer, Ask, Replace, Sent
 from ctxalgebra.model.parts import Message, ToolCall
@@ -89,7 +90,7 @@ def results_unsent(
 def _note(known: tuple[tuple[str, int], ...], node: Node, _: View) -> tuple[tuple[str, int], ...]:
     entry = node.entry
     if type(entry) is Replace:
-        return (*known, (entry.why.partition(":")[0], entry.target))
+        return (*known, (mechanism(entry), entry.target))
     if type(entry) is Message and entry.role != "assistant":
         return known
     return ()  # what stands in front of a request, or of a recorded reply, was sent

@@ -29,7 +29,7 @@ __all__ = ["write_facts"]
 _STAGE = "fact"
 _NEW = ("content", "newText", "new_string")
 _OLD = ("oldText", "old_string")
-_WAYS = {(name,) for name in (*_NEW, *_OLD)} | {("edits", name) for name in (*_NEW, *_OLD)}
+_WAYS = {(name,) for name in (*_NEW, *_OLD)} | {("edits", "*", name) for name in (*_NEW, *_OLD)}
 _PATHS = ("path", "file_path")
 _LONGEST = 32
 _MOST_CHARACTERS = 4_000
@@ -164,7 +164,8 @@ def _left_out(place: Place) -> str:
 def _fact(written: _Written, answer: Answer | None) -> str:
     if written.edits:
         count = f"{written.edits} edits" if written.edits > 1 else "1 edit"
-        return f"[Edited {written.path} — {count}, {count_lines(written.content)} lines put in]"
+        lines = count_lines(written.content) if written.content else 0
+        return f"[Edited {written.path} — {count}, {lines} lines put in]"
     if answer is not None and answer.outcome == "answered" and answer.value.strip():
         fact = normalize_fact(answer.value, written.path)
         if len(fact) > _SHORTEST:
