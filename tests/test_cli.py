@@ -17,7 +17,8 @@ import pytest
 import ctxalgebra
 from ctxalgebra.cli import main
 from ctxalgebra.codecs import CODECS
-from ctxalgebra.replay import CACHES, command
+from ctxalgebra.replay import CACHES, PIPELINES, command
+from ctxalgebra.replay.memory import STAGES
 from ctxalgebra.terminal import aligned
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -125,17 +126,22 @@ def test_the_example_session_is_replayed_for_programs(capsys):
     assert (found["file"], found["format"]) == (str(EXAMPLE), "pi")
     assert found["messages"] > 100
     assert set(found) == {"file", "format", "messages", "repairs", "runs"}
-    none, sliding, paging = found["runs"]
-    assert [run["pipeline"] for run in found["runs"]] == ["none", "sliding", "paging"]
+    none, sliding, paging, full = found["runs"]
+    assert [run["pipeline"] for run in found["runs"]] == ["none", "sliding", "paging", "full"]
     assert set(none) == {
         "pipeline", "cache", "requests", "mean_request_tokens", "input_tokens", "cached_tokens",
         "uncached_tokens", "cost", "cost_vs_none", "max_request_tokens", "over_budget",
-        "invalid_requests", "silent_breaks", "breaks",
+        "invalid_requests", "silent_breaks", "breaks", "saved",
     }  # fmt: skip
     assert (none["cost_vs_none"], none["silent_breaks"], none["cache"]) == (1, 0, "ideal")
     assert paging["cost"] < none["cost"] < sliding["cost"]
     assert (paging["silent_breaks"], paging["invalid_requests"], paging["over_budget"]) == (0, 0, 0)
     assert sliding["silent_breaks"] > 0
+    assert full["cost"] < paging["cost"]
+    assert (full["silent_breaks"], full["invalid_requests"], full["over_budget"]) == (0, 0, 0)
+    assert set(full["saved"]) >= {"fact", "tag"}
+    assert set(full["saved"]["tag"]) == {"first", "later", "rebilled", "asked", "net"}
+    assert none["saved"] == sliding["saved"] == {}
     assert all(set(b) == {"request", "at", "why", "rebilled"} for b in paging["breaks"])
 
 
@@ -290,7 +296,7 @@ def test_a_long_file_shows_progress_on_a_terminal_only(
         capsys, "replay", write_session(tmp_path / "s.jsonl", rounds, "x"), "--json"
     )
     assert code == 0
-    assert len(json.loads(out)["runs"]) == 3
+    assert len(json.loads(out)["runs"]) == 4
     assert ("Replaying" in err) == bool(shown)
     assert ("100%" in err) == bool(shown)
     assert bool(err) == bool(shown)
@@ -306,7 +312,8 @@ def test_without_arguments_the_help_is_shown(capsys):
 @pytest.mark.parametrize(
     ("option", "known"),
     [
-        ("--pipeline", ("none", "sliding", "paging")),
+        ("--pipeline", PIPELINES),
+        ("--stage", STAGES),
         ("--format", ("auto", *CODECS)),
         ("--cache", tuple(CACHES)),
     ],

@@ -327,7 +327,8 @@ def test_the_account_is_what_its_definition_says(moves, binding, name, budget):
     chosen = plan(name, budget=budget)
     run = replay(recorded, chosen)
     expected = weigh(recorded, chosen)
-    fields = [f for f in run.__slots__ if f not in ("breaks", "misses", "written", "__weakref__")]
+    apart = ("breaks", "misses", "written", "saved", "__weakref__")
+    fields = [f for f in run.__slots__ if f not in apart]
     assert [getattr(run, f) for f in fields] == [getattr(expected, f) for f in fields]
     assert run.written == run.input - run.cached
     assert len(run.breaks) == expected.breaks
@@ -550,8 +551,8 @@ def test_each_pipeline_is_compared_once_and_always_with_sending_everything():
 def test_a_session_without_requests_has_nothing_to_compare():
     found = compare(record(Session(), user("hi")))
     assert verdict(found) == "The session holds no request, so there is nothing to compare."
-    assert [row["cost_vs_none"] for row in rows(found)] == [None, None, None]
-    assert [row["mean_request_tokens"] for row in rows(found)] == [0, 0, 0]
+    assert [row["cost_vs_none"] for row in rows(found)] == [None] * 4
+    assert [row["mean_request_tokens"] for row in rows(found)] == [0] * 4
 
 
 def run(name, cost=100, *, silent=0, declared=0, over=0, invalid=0):
@@ -602,7 +603,9 @@ def test_paging_on_a_real_session_pays():
 
     decoded = load(SHARED / "pi" / "badlogic__pi-mono__large-session.jsonl")
     found = compare(decoded.session, budget=64_000, target=40_000)
-    none, sliding, paging = found.runs
+    none, sliding, paging, full = found.runs
+    assert (full.silent, full.invalid, full.over_budget) == (0, 0, 0)
+    assert full.cost <= 0.9 * paging.cost
     assert (paging.silent, paging.invalid, paging.over_budget) == (0, 0, 0)
     assert len(paging.breaks) <= 4
     assert paging.cost <= 0.33 * sliding.cost
@@ -621,10 +624,11 @@ def test_every_real_session_can_be_replayed(file):
     from ctxalgebra.codecs import load
 
     found = compare(load(file).session)
-    none, sliding, paging = found.runs
-    assert none.requests == sliding.requests == paging.requests > 0
-    assert none.silent == paging.silent == 0
-    assert none.invalid == paging.invalid == 0
+    none, sliding, paging, full = found.runs
+    assert none.requests == sliding.requests == paging.requests == full.requests > 0
+    assert none.silent == paging.silent == full.silent == 0
+    assert none.invalid == paging.invalid == full.invalid == 0
+    assert full.cost <= 1.02 * paging.cost
     assert paging.input <= none.input + 100 * len(paging.breaks)
     assert verdict(found).startswith("paging costs ")
 
@@ -659,7 +663,7 @@ def test_an_unknown_pipeline_is_told_what_there_is(name):
             make()
         assert (caught.value.code, caught.value.field) == ("invalid-argument", "pipeline")
         assert caught.value.message == (
-            f"there is no pipeline {name!r}: choose from none, sliding, paging"
+            f"there is no pipeline {name!r}: choose from none, sliding, paging, full"
         )
 
 

@@ -339,7 +339,7 @@ def test_a_result_that_made_a_request_fail_becomes_a_stub():
     pruned = stub(session)
     assert [d.breaks for d in decisions(pruned, Replace)] == [True]
     pruned, _ = send(pruned)
-    assert [b.why for b in breaks(pruned)] == ["300 tokens, unread"]
+    assert [b.why for b in breaks(pruned)] == ["prune: 300 tokens, unread"]
 
 
 def test_only_what_the_latest_request_was_first_to_show_is_dropped():

@@ -18,8 +18,9 @@ from ctxalgebra.model.entries import Reply
 from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Session, path
 from ctxalgebra.replay.cache import BREAKPOINTS, CACHES, cache_named
+from ctxalgebra.replay.memory import STAGES
 from ctxalgebra.replay.replay import PIPELINES
-from ctxalgebra.replay.report import Comparison, cached_how, compare, rows, verdict
+from ctxalgebra.replay.report import Comparison, cached_how, compare, net, rows, verdict
 from ctxalgebra.replay.reported import Reported, compare_reported
 from ctxalgebra.terminal import aligned, counted, repaired, say, told
 
@@ -50,6 +51,14 @@ mean, largest: tokens of a request. cached: the share of all input that was read
 cost: in input tokens at their full price; ratio: to sending everything. over: requests over the
 budget; invalid: requests that the provider would refuse. silent, declared: breaks, that is
 requests that don't extend the one before them, without and with an entry that says why.
+"""
+
+
+SAVED = """
+first, later: tokens that a mechanism left out of the requests that would have been the first to
+show them, and out of those after that. rebilled: tokens that its breaks made the provider read
+anew. net: what is left of it, in input tokens at their full price, a cached one at a tenth. asked:
+tokens that a model would have been asked; here a rule answers, so they are no part of net.
 """
 
 
@@ -90,6 +99,13 @@ def _cache(_context: click.Context, _parameter: click.Parameter, value: str) -> 
     help="What to compare; may be repeated.  [default: all]",
 )
 @click.option(
+    "--stage",
+    "stages",
+    multiple=True,
+    type=click.Choice(STAGES),
+    help="What full does; may be repeated.  [default: all]",
+)
+@click.option(
     "--cache",
     default="ideal",
     show_default=True,
@@ -114,6 +130,7 @@ def replay(
     target: int | None,
     window: int | None,
     pipelines: tuple[str, ...],
+    stages: tuple[str, ...],
     cache: str,
     breakpoints: str,
     as_json: bool,
@@ -121,7 +138,8 @@ def replay(
     """Replay a recorded session and compare what its requests would have cost.
 
     The events of FILE are sent again under each pipeline. `none` sends everything, `sliding` keeps
-    the newest messages that fit the budget, `paging` cuts rarely and drops what is large and read.
+    the newest messages that fit the budget, `paging` cuts rarely and drops what is large and read,
+    `full` also limits results, states what was written as facts, and lets go of what was read.
 
     Tokens are a quarter of the characters. With the ideal cache, a token that an earlier request
     began with costs 0.1 of the input price, any other 1.25.
@@ -142,6 +160,7 @@ def replay(
             window=window,
             cache=cache,
             breakpoints=breakpoints,
+            stages=stages or STAGES,
             tick=lambda done, all_: progress.update(task, completed=done, total=all_),
         )
     reported = None if cache == "ideal" else compare_reported(decoded.session, cache)
@@ -181,6 +200,21 @@ def _beside(reported: Reported) -> str:
     return said
 
 
+def _show_saved(comparison: Comparison) -> None:
+    """Show what each mechanism saved and paid, of the pipelines that have any."""
+    table = [
+        [run.pipeline, name, *(f"{n:,}" for n in (t.first, t.later, t.rebilled, t.asked, net(t)))]
+        for run in comparison.runs
+        for name, t in run.saved
+    ]
+    if table:
+        header = ["pipeline", "mechanism", "first", "later", "rebilled", "asked", "net"]
+        aligned(header, table, left=["mechanism"])
+        say()
+        told(SAVED)
+        say()
+
+
 def _show(
     file: str, decoded: Decoded, total: int, comparison: Comparison, reported: Reported | None
 ) -> None:
@@ -195,6 +229,7 @@ def _show(
     say()
     told(LEGEND)
     say()
+    _show_saved(comparison)
     if comparison.cache != "ideal":
         for line in cached_how(comparison).splitlines():
             told(line)

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 from attrs import frozen
 
 from ctxalgebra.breakpoints import Placed, common_messages, plan_breakpoints
+from ctxalgebra.ledger import Tally, savings
 from ctxalgebra.model.checks import check_callable, check_fields, check_type, mistyped
 from ctxalgebra.model.entries import Reply, Sent
 from ctxalgebra.model.gate import record
@@ -32,10 +32,10 @@ from ctxalgebra.profiles import profile_for, violations
 from ctxalgebra.project import Request, project
 from ctxalgebra.replay.cache import cache_named, check_choice
 from ctxalgebra.replay.layout import Cache, Miss
-from ctxalgebra.tokens import ceil_div, chars4, check_positive
+from ctxalgebra.replay.memory import PAGING, STAGES, full
+from ctxalgebra.tokens import chars4, check_positive
 from ctxalgebra.transforms.pipeline import Pipeline, Stage, pipeline
-from ctxalgebra.transforms.prune import prune_suffix
-from ctxalgebra.transforms.select import limits, select
+from ctxalgebra.transforms.select import limits
 
 __all__ = [
     "PIPELINES",
@@ -49,7 +49,7 @@ __all__ = [
     "slide",
 ]
 
-PIPELINES = ("none", "sliding", "paging")
+PIPELINES = ("none", "sliding", "paging", "full")
 """The pipelines that can be compared, by name."""
 
 
@@ -86,6 +86,7 @@ def plan(
     budget: int,
     target: int | None = None,
     window: int | None = None,
+    stages: Sequence[str] = STAGES,
     measure: Measure = chars4,
 ) -> Plan:
     """Make the plan of a pipeline by its name.
@@ -94,6 +95,7 @@ def plan(
     the nearest place that splits no exchange. `paging` is what this library is for: a frontier that
     stands still between cuts (`select`), exchanges over a quarter of the target dropped once they
     were read, and results over the whole target replaced before they are sent (`prune_suffix`).
+    `full` puts working memory in front of that: see `memory.full`.
 
     Args:
         name: one of `PIPELINES`.
@@ -101,11 +103,12 @@ def plan(
         target: tokens that a cut leaves; 5/8 of the budget by default.
         window: the model's context window in tokens; caps the budget and, in proportion, the
             target.
+        stages: of `full`, the stages that run, some of `memory.STAGES`.
         measure: tokens of a message or head.
 
     Raises:
-        InvalidArgument: `invalid-argument`, no pipeline of this name, tokens that are no positive
-            integers, or a target over the budget; `wrong-type`.
+        InvalidArgument: `invalid-argument`, no pipeline or stage of this name, tokens that are no
+            positive integers, or a target over the budget; `wrong-type`.
 
     >>> plan("sliding", budget=100).slides
     True
@@ -113,12 +116,8 @@ def plan(
     check_choice(name, PIPELINES, "pipeline")
     check_callable(measure, "measure")
     budget, aim = limits(budget, target, 0, window)
-    settle: Pipeline = pipeline()
-    if name == "paging":
-        settle = pipeline(
-            partial(prune_suffix, stub_over=aim, drop_over=ceil_div(aim, 4), measure=measure),
-            partial(select, budget=budget, target=aim, measure=measure),
-        )
+    chosen = full(stages if name == "full" else PAGING, budget=budget, target=aim, measure=measure)
+    settle: Pipeline = chosen if name in ("paging", "full") else pipeline()
     return Plan(name, settle, budget, slides=name == "sliding")
 
 
@@ -156,6 +155,7 @@ class Run:
         written: of the input, what was written to the cache.
         misses: why requests read less than the one before had shown, with how many did.
         timed: how many requests have a time; for the others nothing expires.
+        saved: what the stages saved, per mechanism (`savings`).
     """
 
     pipeline: str
@@ -171,6 +171,7 @@ class Run:
     written: int = 0
     misses: tuple[tuple[Miss, int], ...] = ()
     timed: int = 0
+    saved: tuple[tuple[str, Tally], ...] = ()
 
 
 def _events(recorded: Session) -> Iterator[Message | Head | Sent | Reply]:
@@ -367,8 +368,9 @@ def replay(
     before: _Window | None = None
     breaks: list[Declared] = []
     requests = total = read = written = cost = largest = over = invalid = silent = timed = 0
+    last = Session()
     for session in resend(recorded, plan.settle):
-        view = session.view
+        last, view = session, session.view
         first = slide(view, plan.budget, measure) if plan.slides else 0
         request = project(session)
         if first:
@@ -410,4 +412,5 @@ def replay(
     return Run(
         plan.name, requests, total, read, cost, largest, over, invalid, silent, tuple(breaks),
         written, tuple(sorted(misses.items())), timed,
+        tuple(savings(last, measure=measure).mechanisms.items()),
     )  # fmt: skip

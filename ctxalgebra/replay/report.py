@@ -9,10 +9,12 @@ from typing import Any
 from attrs import asdict, frozen
 
 from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.ledger import FRESH, Tally
 from ctxalgebra.model.checks import check_callable, check_each, check_type
 from ctxalgebra.model.session import Session
 from ctxalgebra.model.view import Measure
 from ctxalgebra.replay.cache import BREAKPOINTS, cache_named, check_choice
+from ctxalgebra.replay.memory import STAGES
 from ctxalgebra.replay.replay import PIPELINES, Run, plan, recorded_requests, replay, resend
 from ctxalgebra.tokens import ceil_div, chars4, check_positive
 from ctxalgebra.transforms.pipeline import pipeline
@@ -24,6 +26,7 @@ __all__ = [
     "cached_how",
     "compare",
     "default_budget",
+    "net",
     "rows",
     "verdict",
 ]
@@ -86,6 +89,7 @@ def compare(
     window: int | None = None,
     cache: str = "ideal",
     breakpoints: str = "default",
+    stages: Sequence[str] = STAGES,
     measure: Measure = chars4,
     tick: Callable[[int, int], object] = lambda _done, _all: None,
 ) -> Comparison:
@@ -98,6 +102,7 @@ def compare(
         target, window: see `plan`.
         cache: one of `CACHES`, or `blocks:SIZE`.
         breakpoints: one of `BREAKPOINTS`.
+        stages: of `full`, the stages that run, some of `memory.STAGES`.
         measure: tokens of a message or head.
         tick: called after each request of each pipeline with how many were sent, and how many there
             will be at most.
@@ -109,7 +114,7 @@ def compare(
     >>> from ctxalgebra import Session, assistant, record, user
     >>> recorded = record(Session(), user("a" * 400), assistant("b"), user("c"), assistant("d"))
     >>> [(run.pipeline, run.largest) for run in compare(recorded, budget=51).runs]
-    [('none', 102), ('sliding', 100), ('paging', 102)]
+    [('none', 102), ('sliding', 100), ('paging', 102), ('full', 102)]
     """
     check_positive(optional=True, budget=budget, target=target, window=window)
     if isinstance(pipelines, str):  # which is a sequence of texts, too
@@ -128,7 +133,9 @@ def compare(
     names = tuple(dict.fromkeys([*pipelines, "none"]))
     done, total = itertools.count(1), len(names) * recorded_requests(recorded)
     for name in names:
-        chosen = plan(name, budget=budget, target=target, window=window, measure=measure)
+        chosen = plan(
+            name, budget=budget, target=target, window=window, stages=stages, measure=measure
+        )
         runs[name] = replay(
             recorded,
             chosen,
@@ -170,10 +177,22 @@ def rows(comparison: Comparison) -> list[dict[str, Any]]:
             "invalid_requests": run.invalid,
             "silent_breaks": run.silent,
             "breaks": [asdict(b) for b in run.breaks],
+            "saved": {name: {**asdict(t), "net": net(t)} for name, t in run.saved},
             **({} if comparison.cache == "ideal" else _modelled(comparison, run)),
         }
         for run in comparison.runs
     ]
+
+
+def net(tally: Tally) -> int:
+    """Give what is left of a tally, in input tokens at their full price, rounded to nearest.
+
+    What was asked costs nothing: a rule answers in a replay.
+
+    >>> net(Tally(later=15))
+    2
+    """
+    return (tally.net(aux=0) + FRESH // 2) // FRESH
 
 
 def _modelled(comparison: Comparison, run: Run) -> dict[str, Any]:

@@ -199,7 +199,7 @@ def _stub_unread(
         small = evolve(message, parts=(Text(stub(message, tokens)), *kept), origin="")
         if measure(small) < tokens:
             number = view.slots.numbers[slot]
-            why = f"{tokens} tokens, unread"
+            why = f"prune: {tokens} tokens, unread"
             session = record(session, Replace(number, small, why, breaks=True))
     return session
 
@@ -232,6 +232,6 @@ def _drop_read(
     for start, stop in spans:
         if session.view.holds_loop(start):
             continue  # a last message that only thought went with the drop behind: the loop is open
-        why = f"{total(measure, stop) - total(measure, start)} tokens, read"
+        why = f"prune: {total(measure, stop) - total(measure, start)} tokens, read"
         session = record(session, Drop(numbers[start], numbers[stop - 1], why, breaks=True))
     return session
