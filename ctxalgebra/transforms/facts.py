@@ -41,6 +41,7 @@ Verdict = Literal["RETAIN", "DROP"]
 _S = f"[{SPACE}]"
 _LINE = f"(?<![^{BREAKS}])"
 _REST = f"[^{BREAKS}]"
+_INDENT = f"[{''.join(c for c in SPACE if c not in BREAKS)}]"
 
 _BLANKS = re.compile(f"{_S}+")
 _FENCE = re.compile("```[A-Za-z]*")
@@ -58,7 +59,7 @@ _SINGLE = re.compile("'''(.{0,160}?)'''", re.DOTALL)
 _COMMENT = re.compile(f"{_LINE}#{_S}*({_REST}{{5,160}})")
 _KEYWORDS = "class|def|const|export|function|async"
 _DECLARATION = re.compile(
-    f"{_LINE}{_S}*((?:{_KEYWORDS}){_S}+[A-Za-z0-9_]+{_REST}{{0,80}})",
+    f"{_LINE}{_INDENT}*((?:{_KEYWORDS}){_S}+[A-Za-z0-9_]+{_REST}{{0,80}})",
 )
 
 
