@@ -88,7 +88,7 @@ def capped(base: int, most: int, pressure: int) -> int:
     >>> capped(100, 220, 1), capped(200, 220, 1)
     (125, 220)
     """
-    return min(most, scaled(base, pressure))
+    return max(0, min(most, scaled(base, pressure)))
 
 
 def choose(cap: int, *classes: Sequence[int]) -> list[int]:

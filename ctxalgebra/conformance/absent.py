@@ -95,12 +95,9 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
         filter_skill_records_by_search rank_skill_records_by_search score_skill_record
         normalized_tokens sanitize_tool_metadata_text rank_deferred_tools
         compact_provider_tool_descriptions clamp_routine_provider_effort
-        update_routine_continuation_state is_routine_tool_continuation strip_ansi normalize_newlines
-        split_lines_preserve_endings text_terms relevance_score dedupe_lines normalize_log_pattern
-        code_signature hash_text detect_strategy requests_exact_structured_output
-        should_protect_exact_read smart_array compress_json try_ndjson compress_log compress_test
-        compress_search compress_diff compress_code compress_tree compress_table compress_config
-        compress_generic token_saver_engine profile_store session
+        update_routine_continuation_state is_routine_tool_continuation detect_strategy
+        requests_exact_structured_output should_protect_exact_read smart_array compress_json
+        try_ndjson token_saver_engine profile_store session
         """,
     ),
 )

@@ -28,6 +28,7 @@ from ctxalgebra.conformance import (
     paging_session,
     paging_stats,
     paging_tokens,
+    skills_lines,
     travel,
 )
 from ctxalgebra.conformance.absent import ABSENT
@@ -50,6 +51,7 @@ _MODULES = (
     paging_stats,
     paging_tokens,
     memory,
+    skills_lines,
     travel,
 )
 
