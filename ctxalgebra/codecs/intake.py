@@ -208,9 +208,9 @@ class Intake:
         self._ordinals = [*accumulate(int(item.raw is not None) for item in items)]
         self._makes = _MADE * sum(1 + len(i.message.calls) if i.message else 1 for i in items)
         self._moved: set[int] = set()
-        self._placed: set[int] = set()
+        self._placed = [False] * len(items)
         self._late: set[int] = set()
-        self._taken: set[int] = {-1}
+        self._taken = [False] * len(items) + [True]
         self._waiting: dict[int, list[int]] = {}
         aborted = {at for at, item in enumerate(items) if item.outcome != "completed"}
         self._plans = pair([i.message for i in items], self._children, aborted, self.report)
@@ -226,8 +226,8 @@ class Intake:
     def _place(self, index: int, ending: str = "") -> None:
         """Let the line stand in its place in the file, once."""
         raw = self._items[index].raw
-        if index not in self._placed and raw is not None:
-            self._placed.add(index)
+        if raw is not None and not self._placed[index]:
+            self._placed[index] = True
             self._put(Note(self._name + ending, raw))
 
     def _stand(self, index: int) -> None:
@@ -360,7 +360,7 @@ class Intake:
             self._put(self._mark(index, "" if raw is None else "late-parent"), entry)
         else:
             self._put(Note(self._name + ENTRY, raw), entry)
-            self._placed.add(index)
+            self._placed[index] = True
 
     def take(self, index: int) -> None:
         """Record an item, and those that waited for it."""
@@ -370,7 +370,7 @@ class Intake:
             item = self._items[index]
             if item.parent is None:
                 self._place(index, ASIDE)
-            elif item.parent not in self._taken:
+            elif not self._taken[item.parent]:
                 if item.raw is not None:
                     self.report(index, "late-parent", "recorded behind its parent")
                 self._place(index, ASIDE)
@@ -387,7 +387,7 @@ class Intake:
                 except CtxError as error:
                     self.report(index, error.code, f"left out: {error.message}")
                     self._stand(index)
-                self._taken.add(index)
+                self._taken[index] = True
                 self.numbers.setdefault(index, len(self.session) - 1)
                 todo.extend(reversed(self._waiting.pop(index, ())))
             self._stay()
@@ -407,12 +407,13 @@ class Intake:
         return self._items[index].parent is not None
 
 
-def _children(items: Sequence[Item]) -> dict[int, tuple[int, ...]]:
-    children: dict[int, list[int]] = {index: [] for index in range(-1, len(items))}
+def _children(items: Sequence[Item]) -> list[tuple[int, ...]]:
+    """List what stands under each item; behind them all, at -1, what stands under none."""
+    children: list[list[int]] = [[] for _ in range(len(items) + 1)]
     for index, item in enumerate(items):
         if item.parent is not None:
             children[item.parent].append(index)
-    return {index: tuple(below) for index, below in children.items()}
+    return [tuple(below) for below in children]
 
 
 def problem_of(error: DecodeError, line: int, entry: str = "") -> Repair:

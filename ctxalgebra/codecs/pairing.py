@@ -210,7 +210,7 @@ class _Pairing:
 
 def pair(
     messages: Sequence[Message | None],
-    children: Mapping[int, Sequence[int]],
+    children: Sequence[Sequence[int]],
     aborted: Collection[int],
     report: Report,
 ) -> list[Plan]:
@@ -218,7 +218,7 @@ def pair(
 
     Args:
         messages: by item; None for an item that is no message.
-        children: of each item, in file order; -1 stands above the roots.
+        children: of each item, in file order; the last, at -1, are the roots.
         aborted: replies that were not completed: their calls will not be answered.
         report: is told what the plan leaves out, moves or renames, apart from results that are
             made or moved to another place.
