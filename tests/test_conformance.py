@@ -135,7 +135,7 @@ def test_the_originals_vectors():
         "memory": (187, 27, 0),
         "travel": (14, 0, 358),
         "toolpolicy": (0, 0, 144),
-        "skills": (70, 6, 290),
+        "skills": (111, 18, 237),
     }
 
 

@@ -25,6 +25,7 @@ __all__ = [
     "Reads",
     "command_of",
     "detect_strategy",
+    "goes_on",
     "is_instructions",
     "is_json",
     "is_json_lines",
@@ -156,12 +157,21 @@ _GOES_ON: Final = word_set(
 _LOOKED_BACK = 8
 
 
+def goes_on(query: str) -> bool:
+    """Say whether a request only says to go on with what was asked for before.
+
+    >>> goes_on("Yes, please continue!"), goes_on("look")
+    (True, False)
+    """
+    return all(word.lower() in _GOES_ON for word in _WORD.findall(query))
+
+
 def _intends_edit(queries: Sequence[str]) -> bool:
     """Look at the last request, and further back while requests only say to go on."""
     for query in reversed(queries[-_LOOKED_BACK:]):
         if _EDITS.search(query):
             return True
-        if not all(word.lower() in _GOES_ON for word in _WORD.findall(query)):
+        if not goes_on(query):
             return False
     return False
 

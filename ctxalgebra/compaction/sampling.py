@@ -25,7 +25,7 @@ from attrs import frozen
 from ctxalgebra.compaction.jsontext import Json, Number, compact, leaves, same
 from ctxalgebra.compaction.signals import ERROR, ERROR_WORDS, relevance_score, spread
 
-__all__ = ["Sample", "sample", "shown"]
+__all__ = ["Sample", "crowded", "sample", "shown"]
 
 _FIRST, _LAST, _FEWEST = 3, 2, 8
 _OFF: Final = 2.0
@@ -67,6 +67,15 @@ def shown(items: Sequence[Json], taken: Sample) -> list[Json]:
         {name: value for name, value in objects[at].items() if name not in gone}
         for at in taken.selected
     ]
+
+
+def crowded(count: int, cap: int) -> bool:
+    """Say whether so many items are too many: more than three times what should be shown.
+
+    >>> crowded(96, 32), crowded(97, 32)
+    (False, True)
+    """
+    return count > _MANY * max(_FEWEST, cap)
 
 
 def _alarms(item: Json, form: str) -> bool:
@@ -175,10 +184,10 @@ def sample(
     if len(rows) == count > 2:
         columns = _columns(rows)
     essential = ends | alarms | columns.outliers | columns.changes
-    if bounded and len(essential) > _MANY * target:
+    if bounded and crowded(len(essential), cap):
         alarms = {at for at in alarms if ERROR.search(leaves(items[at], filled=True))}
         essential = ends | alarms | columns.outliers | columns.changes
-        if len(essential) > _MANY * target:
+        if crowded(len(essential), cap):
             kinds = (ends, alarms, columns.outliers, columns.changes)
             essential = _bounded(kinds, target)
     return Sample(

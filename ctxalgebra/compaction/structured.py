@@ -14,7 +14,7 @@ from attrs import frozen
 
 from ctxalgebra.compaction.jsontext import Json, compact, parse, pretty
 from ctxalgebra.compaction.limits import keeps
-from ctxalgebra.compaction.sampling import Sample, sample, shown
+from ctxalgebra.compaction.sampling import Sample, crowded, sample, shown
 from ctxalgebra.compaction.signals import BLANK, WHITE, text_terms
 
 __all__ = [
@@ -214,11 +214,12 @@ def compress_json(text: str, query: str, pressure: int) -> Structure | None:
     found = _walk(value, _Rules(terms, cap, tight=False))
     if not found.summaries and len(pretty(found.value)) * 10 >= len(trimmed) * 9:
         return None
-    size = len(render_json(found))
-    if not keeps(len(trimmed), size):
+    if not keeps(len(trimmed), len(render_json(found))) or any(
+        crowded(one.shown, cap) for one in found.summaries
+    ):
         closer = _walk(value, _Rules(terms, cap, tight=True))
-        if closer.summaries and len(render_json(closer)) < size:
-            return closer if keeps(len(trimmed), len(render_json(closer))) else found
+        if keeps(len(trimmed), len(render_json(closer))):
+            return closer
     return found
 
 
@@ -276,7 +277,8 @@ def try_ndjson(text: str, query: str, pressure: int) -> Events | None:
         return None
     terms = text_terms(query)
     found = _events(items, sample(items, terms, cap))
-    if not keeps(len(text), len(render_events(found))):
+    size = len(render_events(found))
+    if not keeps(len(text), size) or crowded(len(found.events), cap):
         closer = _events(items, sample(items, terms, cap, bounded=True))
         if keeps(len(text), len(render_events(closer))):
             return closer

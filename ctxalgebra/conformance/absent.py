@@ -95,9 +95,8 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
         filter_skill_records_by_search rank_skill_records_by_search score_skill_record
         normalized_tokens sanitize_tool_metadata_text rank_deferred_tools
         compact_provider_tool_descriptions clamp_routine_provider_effort
-        update_routine_continuation_state is_routine_tool_continuation detect_strategy
-        requests_exact_structured_output should_protect_exact_read smart_array compress_json
-        try_ndjson token_saver_engine profile_store session
+        update_routine_continuation_state is_routine_tool_continuation
+        profile_store session
         """,
     ),
 )

@@ -29,6 +29,7 @@ from ctxalgebra.conformance import (
     paging_stats,
     paging_tokens,
     skills_lines,
+    skills_saver,
     travel,
 )
 from ctxalgebra.conformance.absent import ABSENT
@@ -52,6 +53,7 @@ _MODULES = (
     paging_tokens,
     memory,
     skills_lines,
+    skills_saver,
     travel,
 )
 
