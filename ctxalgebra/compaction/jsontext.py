@@ -59,19 +59,19 @@ def _refuse(token: str) -> NoReturn:
 
 
 _DECODER = json.JSONDecoder(parse_float=_fraction, parse_int=_integer, parse_constant=_refuse)
-# The closing quote is optional, so that a string without one is passed over once.
-_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"?|[\[\]{}]', re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_ELSE = re.compile(r"[^\[\]{}]+")
 _LONE = re.compile("[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]")
 
 
 def _deep(text: str) -> bool:
-    depth = 0
-    for token in _TOKEN.finditer(text):
-        first = text[token.start()]
-        depth += (first in "[{") - (first in "]}")
-        if depth > MAX_DEPTH:
-            return True
-    return False
+    """Say whether a JSON text nests too deep: each round takes away the innermost level."""
+    brackets = _ELSE.sub("", _STRING.sub("", text))
+    for _ in range(MAX_DEPTH):
+        if not brackets:
+            return False
+        brackets = brackets.replace("[]", "").replace("{}", "")
+    return bool(brackets)
 
 
 def parse(text: str) -> Json:
@@ -83,12 +83,12 @@ def parse(text: str) -> Json:
     >>> parse('{"id": 12345678901234567890, "__proto__": 1.50}')
     {'id': Number(text='12345678901234567890'), '__proto__': Number(text='1.50')}
     """
-    if text.count("[") + text.count("{") > MAX_DEPTH and _deep(text):
-        raise ValueError(f"more than {MAX_DEPTH} levels")
     try:
         value: Json = _DECODER.decode(text)
     except RecursionError:
         raise ValueError("the caller's stack is almost full") from None
+    if text.count("[") + text.count("{") > MAX_DEPTH and _deep(text):
+        raise ValueError(f"more than {MAX_DEPTH} levels")
     return value
 
 

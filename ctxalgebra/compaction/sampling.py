@@ -12,7 +12,6 @@ counts the errors that are left out.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from functools import reduce
 from itertools import pairwise
@@ -32,10 +31,11 @@ _OFF: Final = 2.0
 _MANY: Final = 3
 """Essential items are too many when they are more than so many times the target."""
 
-_MAY = re.compile(
-    "error|fatal|fail|exception|traceback|panic|assert|segfault|denied|invalid|critical",
-    re.IGNORECASE,
-)
+_ROOTS: Final = (
+    "error", "fail", "exception", "fatal", "invalid", "denied", "traceback", "panic", "assert",
+    "segfault", "critical",
+)  # fmt: skip
+"""What stands in every word of an error."""
 
 
 @frozen
@@ -78,11 +78,16 @@ def crowded(count: int, cap: int) -> bool:
     return count > _MANY * max(_FEWEST, cap)
 
 
-def _alarms(item: Json, form: str) -> bool:
-    """Say whether an item names an error in any word, or in another form in its texts (W14)."""
-    if not _MAY.search(form):
-        return False
-    return bool(ERROR_WORDS.search(form) or ERROR.search(leaves(item)))
+def _alarms(items: Sequence[Json], forms: Sequence[str]) -> set[int]:
+    """Find items that name an error in any word, or in another form in their texts (W14)."""
+    low = "\n".join(forms).lower()
+    roots = [root for root in _ROOTS if root in low]
+    return {
+        at
+        for at, form in enumerate(forms if roots else ())
+        if any(root in form.lower() for root in roots)
+        and (ERROR_WORDS.search(form) or ERROR.search(leaves(items[at])))
+    }
 
 
 def _deviation(values: Sequence[float]) -> tuple[float, float]:
@@ -115,6 +120,13 @@ def _numbers(column: Sequence[Json]) -> list[float] | None:
     return values if all(map(isfinite, values)) else None
 
 
+def _few(column: Sequence[Json]) -> bool:
+    """Say whether a column holds few different texts, truth values and nulls."""
+    if not all(value is None or isinstance(value, str | bool) for value in column):
+        return False
+    return len(set(cast("Sequence[str | bool | None]", column))) <= max(_FEWEST, len(column) // 10)
+
+
 @frozen
 class _Columns:
     constants: tuple[tuple[str, Json], ...]
@@ -138,12 +150,10 @@ def _columns(rows: Sequence[dict[str, Json]]) -> _Columns:
                 continue
         if (values := _numbers(column)) is not None:
             outliers |= _outliers(values)
-        elif all(value is None or isinstance(value, str | bool) for value in column):
-            kept = list(map(same, column))
-            if len(set(kept)) <= max(_FEWEST, len(rows) // 10):
-                for at in range(1, len(kept)):
-                    if kept[at] != kept[at - 1]:
-                        changes |= {at - 1, at}
+        elif _few(column):
+            for at, (before, after) in enumerate(pairwise(column)):
+                if before != after:
+                    changes |= {at, at + 1}
     return _Columns(tuple(constants), frozenset(outliers), frozenset(changes))
 
 
@@ -178,7 +188,7 @@ def sample(
     target = max(_FEWEST, cap)
     forms = [item if isinstance(item, str) else compact(item) for item in items]
     ends = {*range(min(_FIRST, count)), *range(max(0, count - _LAST), count)}
-    alarms = {at for at, item in enumerate(items) if _alarms(item, forms[at])}
+    alarms = _alarms(items, forms)
     rows = [item for item in items if isinstance(item, dict)]
     columns = _Columns((), frozenset(), frozenset())
     if len(rows) == count > 2:

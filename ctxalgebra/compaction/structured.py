@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ctxalgebra.compaction.jsontext import Json, compact, parse, pretty
 from ctxalgebra.compaction.limits import keeps
@@ -120,8 +120,25 @@ class _Rules:
         return sample(items, self.terms, self.cap, bounded=self.tight)
 
 
-_Step: TypeAlias = "tuple[Json, Any, Any, str, _Rules | None]"
-"""What comes next, where it goes, its path, and by which rules arrays in it are sampled."""
+_Place: TypeAlias = "tuple[_Place, str] | None"
+_Step: TypeAlias = "tuple[Json, Any, Any, _Place, _Rules | None]"
+"""What comes next, where it goes, where it stood, and by which rules arrays in it are sampled."""
+
+_PATH, _KEY = 300, 80
+
+
+def _path(place: _Place) -> str:
+    """Write a place; of a long one the end, since each of many arrays may stand so deep."""
+    steps: list[str] = []
+    size = 0
+    while place is not None and size <= _PATH:
+        place, step = place
+        steps.append(step)
+        size += len(step)
+    path = "".join(reversed(steps))
+    if place is not None:
+        return f"…{path}"
+    return path[1:] if path.startswith(".") else f"${path}"
 
 
 def _mark(count: int, taken: Sample) -> dict[str, Json]:
@@ -136,12 +153,15 @@ def _mark(count: int, taken: Sample) -> dict[str, Json]:
 
 
 def _walk(value: Json, rules: _Rules | None) -> Structure:
-    """Shorten texts and, by the rules, arrays, without recursion on depth."""
+    """Shorten texts and, by the rules, arrays, without recursion on depth.
+
+    Where a sample is crowded, all is done by the tight rules instead.
+    """
     summaries: list[Summary] = []
     holder: list[Any] = [None]
-    todo: list[_Step] = [(value, holder, 0, "$", rules)]
+    todo: list[_Step] = [(value, holder, 0, None, rules)]
     while todo:
-        item, into, at, path, inside = todo.pop()
+        item, into, at, place, inside = todo.pop()
         if isinstance(item, str):
             into[at] = shorten(item)
             continue
@@ -150,27 +170,29 @@ def _walk(value: Json, rules: _Rules | None) -> Structure:
             continue
         if isinstance(item, dict):
             into[at] = dict.fromkeys(item)
-            fields = [(key, key if path == "$" else f"{path}.{key}") for key in item]
             below: list[_Step] = [
-                (item[key], into[at], key, place, inside) for key, place in fields
+                (member, into[at], key, (place, f".{key[:_KEY]}"), inside)
+                for key, member in item.items()
             ]
         elif inside and len(item) > inside.cap:
             taken = inside.sample(item)
-            summaries.append(_summary(path, item, taken))
+            if crowded(len(taken.selected), inside.cap) and not inside.tight:
+                return _walk(value, evolve(inside, tight=True))
+            summaries.append(_summary(_path(place), item, taken))
             kept = shown(item, taken)
             into[at] = {MARK: _mark(len(item), taken), "items": [None] * len(kept)}
             told, items = into[at][MARK], into[at]["items"]
             deeper = inside if inside.tight else None
             below = [
-                (member, items, index, f"{path}[{taken.selected[index]}]", deeper)
+                (member, items, index, (place, f"[{taken.selected[index]}]"), deeper)
                 for index, member in enumerate(kept)
             ]
             if taken.constants:
-                below.append((dict(taken.constants), told, "constants", path, None))
+                below.append((dict(taken.constants), told, "constants", place, None))
         else:
             into[at] = [None] * len(item)
             below = [
-                (member, into[at], index, f"{path}[{index}]", inside)
+                (member, into[at], index, (place, f"[{index}]"), inside)
                 for index, member in enumerate(item)
             ]
         todo.extend(reversed(below))
@@ -210,17 +232,14 @@ def compress_json(text: str, query: str, pressure: int) -> Structure | None:
         value = parse(trimmed)
     except ValueError:
         return None
-    terms, cap = text_terms(query), array_cap(pressure)
-    found = _walk(value, _Rules(terms, cap, tight=False))
+    rules = _Rules(text_terms(query), array_cap(pressure), tight=False)
+    found = _walk(value, rules)
     if not found.summaries and len(pretty(found.value)) * 10 >= len(trimmed) * 9:
         return None
-    if not keeps(len(trimmed), len(render_json(found))) or any(
-        crowded(one.shown, cap) for one in found.summaries
-    ):
-        closer = _walk(value, _Rules(terms, cap, tight=True))
-        if keeps(len(trimmed), len(render_json(closer))):
-            return closer
-    return found
+    if found.tight or keeps(len(trimmed), len(render_json(found))):
+        return found
+    closer = _walk(value, evolve(rules, tight=True))
+    return closer if keeps(len(trimmed), len(render_json(closer))) else found
 
 
 def render_json(found: Structure) -> str:
@@ -276,13 +295,12 @@ def try_ndjson(text: str, query: str, pressure: int) -> Events | None:
     except ValueError:
         return None
     terms = text_terms(query)
-    found = _events(items, sample(items, terms, cap))
-    size = len(render_events(found))
-    if not keeps(len(text), size) or crowded(len(found.events), cap):
-        closer = _events(items, sample(items, terms, cap, bounded=True))
-        if keeps(len(text), len(render_events(closer))):
-            return closer
-    return found
+    taken = sample(items, terms, cap)
+    if not crowded(len(taken.selected), cap):
+        found = _events(items, taken)
+        if keeps(len(text), len(render_events(found))):
+            return found
+    return _events(items, sample(items, terms, cap, bounded=True))
 
 
 def _events(items: list[Json], taken: Sample) -> Events:
