@@ -138,12 +138,13 @@ def strip_write_content(
     >>> strip_write_content(["w"], [{"role": "assistant", "content": [call]}])[0]["content"]
     [{'type': 'toolCall', 'id': 'w', 'name': 'write', 'arguments': {}}]
     """
+    known = set(ids)
     for at in range(len(messages) - 1, -1, -1):
         message = messages[at]
         if message.get("role") == "assistant":
             content = message.get("content")
             if not isinstance(content, list):
                 break
-            blocks = [_stripped(block, set(ids)) for block in cast("list[object]", content)]
+            blocks = [_stripped(block, known) for block in cast("list[object]", content)]
             return (*messages[:at], {**message, "content": blocks}, *messages[at + 1 :])
     return tuple(messages)

@@ -139,7 +139,7 @@ def normalize_fact(raw: str, path: str) -> str:
     if not text.startswith(_START):
         text = f"{_START} {path} — {text.strip(_WRAPPING)}]"
     text = trim(_BLANKS.sub(" ", text))
-    halves = units(text)
+    halves = units(cut(text, 0, _FACT + 1))
     if len(halves) > _FACT:
         text = f"{_taken(halves, 0, _SHORTENED)}..."
     return text if text.endswith("]") else f"{text}]"
