@@ -55,8 +55,10 @@ from ctxalgebra import (
     assistant,
     at_leaf,
     defects,
+    digest_output,
     drive,
     forget,
+    limit_output,
     log,
     open_calls,
     pipeline,
@@ -71,6 +73,7 @@ from ctxalgebra import (
     tool_result,
     travel,
     user,
+    write_facts,
 )
 from ctxalgebra.codecs import pi
 from ctxalgebra.laws import (
@@ -127,6 +130,15 @@ def let_go(asks):
     return tuple(Answer(p.number, "answered", '{"decision":"DROP"}') for p in asks)
 
 
+def mixed(asks):
+    """Answer in every way: shorter than what was asked about, longer, late, not at all."""
+    answers = (("answered", "v"), ("failed", "no"), ("answered", "v" * 400), ("expired", ""))
+    return tuple(Answer(p.number, *answers[p.number % 4]) for p in asks)
+
+
+LIMIT = partial(limit_output, tools=("read",), max_bytes=40, max_lines=1)
+DIGEST = partial(digest_output, tools=("read",), over=10, fallback_bytes=40)
+
 STAGES = {
     "select": partial(select, budget=60),
     "select, nearly nothing": partial(select, budget=1),
@@ -152,6 +164,24 @@ STAGES = {
         ),
         let_go,
     ),
+    "limit_output": LIMIT,
+    "limit_output, the end, saved": lambda session: drive(
+        session, partial(LIMIT, tail=("read",), save=True, max_bytes=7), mixed
+    ),
+    "digest_output, without answers": DIGEST,
+    "digest_output": lambda session: drive(session, DIGEST, mixed),
+    "digest_output, limit_output, write_facts, then paging": lambda session: drive(
+        session,
+        pipeline(
+            DIGEST,
+            LIMIT,
+            partial(write_facts, tools=("read",), over=1, model=True),
+            partial(prune_suffix, stub_over=15, drop_over=10),
+            partial(select, budget=60),
+        ),
+        mixed,
+    ),
+    "write_facts": partial(write_facts, tools=("read",), over=1),
     "nothing": pipeline(),
 }
 """Every shipped stage, and pipelines of them."""

@@ -7,12 +7,16 @@ tables stand in the reference.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 
 import pytest
+import test_digest
+import test_limit
+import test_writes
 from attrs import evolve
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -23,6 +27,7 @@ from ctxalgebra import (
     RULES,
     Answer,
     Break,
+    CtxError,
     Cut,
     Drop,
     Head,
@@ -54,7 +59,20 @@ BUDGET = 40
 BY_NAME = {law.name: law for law in (*LAWS, fits_budget(budget=BUDGET))}
 
 # By name: some modules are hidden by functions that are called like them.
-account, events, gate, journal, view, pruning, selecting = (
+(
+    account,
+    events,
+    gate,
+    journal,
+    view,
+    pruning,
+    selecting,
+    limiting,
+    unsent,
+    digesting,
+    writing,
+    arguments,
+) = (
     sys.modules[f"ctxalgebra.{name}"]
     for name in (
         "account",
@@ -64,6 +82,11 @@ account, events, gate, journal, view, pruning, selecting = (
         "model.view",
         "transforms.prune",
         "transforms.select",
+        "transforms.limit",
+        "transforms.unsent",
+        "transforms.digest",
+        "transforms.writes",
+        "transforms.arguments",
     )
 )
 
@@ -486,7 +509,7 @@ CODE = (
     ("account", "usage counted twice", "accounts",
      inside(account, "_reported", reported_once_more)),
     ("account", "fresh tokens counted as rebilled", "accounts",
-     inside(account, "_split", all_rebilled)),
+     inside(account, "split", all_rebilled)),
     ("account", "the first report held for the last", "accounts",
      inside(account, "_reported", first_report_holds)),
     ("account", "the first reply held for all", "accounts",
@@ -520,6 +543,87 @@ CODE = (
      inside(pruning, "_exchanges", drops_unread)),
 )  # fmt: skip
 """Everything else: where, what is damaged, the law that dies of it, and how to do it."""
+
+
+def edited(function, old, new):
+    """Change a piece of a function's source, for all who imported it."""
+
+    def patch(mp):
+        source = inspect.getsource(function)
+        assert source.count(old) == 1, old
+        names = {}
+        exec(source.replace(old, new), vars(sys.modules[function.__module__]), names)
+        mp.setattr(function, "__code__", names[function.__name__].__code__)
+
+    return patch
+
+
+MARKS = "max(view.fixed, view.read, view.front)"
+RULES_OF_STAGES = (
+    ("unsent", "a result settled anew at each call",
+     partial(test_limit.test_a_long_result_is_cut_before_it_is_sent, False),
+     edited(unsent.settled, "in fold(session, _SETTLED)", "in ()")),
+    ("unsent", "a result settled that was sent in a request that failed",
+     partial(test_limit.test_what_was_sent_once_stays_as_it_is, "failed"),
+     edited(unsent.exchanges_unsent, MARKS, "max(view.read, view.front)")),
+    ("unsent", "a result settled that a recorded reply has read",
+     test_limit.test_what_a_recorded_reply_proves_read_stays_as_it_is,
+     edited(unsent.exchanges_unsent, MARKS, "max(view.fixed, view.front)")),
+    ("unsent", "a fact applied that came too late",
+     test_writes.test_a_fact_that_comes_too_late_is_recorded_and_never_applied,
+     edited(unsent.exchanges_unsent, MARKS, "view.front")),
+    ("limit", "a result cut while its save is out",
+     test_limit.test_while_the_save_is_out_the_result_stays_whole,
+     edited(limiting.limit_output, "if not place:", "if False:")),
+    ("limit", "a result cut whose save failed",
+     partial(test_limit.test_without_a_place_the_result_stays_whole, "failed", "disk full"),
+     edited(limiting._saved, 'answer.outcome == "answered"', "True")),
+    ("limit", "a text shown behind the cut",
+     test_limit.test_a_text_without_room_goes_and_a_later_one_does_not_come_back,
+     edited(limiting.limited, "elif not cut:", "else:")),
+    ("limit", "a budget for each text",
+     test_limit.test_parts_keep_their_places_around_the_cut,
+     edited(limiting.limited, "room.bytes - size.bytes, room.lines", "room.bytes, room.lines")),
+    ("digest", "a failed command shown whole",
+     test_digest.test_a_failed_command_is_digested_too_and_keeps_its_last_lines,
+     edited(digesting.digest_output, "if measure(original) <= over:",
+            "if result.error or measure(original) <= over:")),
+    ("digest", "a note of the host told on",
+     partial(test_digest.test_no_path_to_the_output_leaks, "answered", False),
+     edited(digesting.digest_output, "sanitize_output(", "str(")),
+    ("digest", "a digest used that is no smaller",
+     partial(test_digest.test_without_a_digest_the_end_is_shown_with_true_figures,
+             "answered", test_digest.LOG * 2),
+     edited(digesting.digest_output, "measure(shown) >= measure(whole)", "False")),
+    ("digest", "a digest of what another stage left",
+     partial(test_digest.test_in_any_order_with_other_stages_one_question_is_asked_and_the_digest_holds,
+             ctxalgebra.limit_output, 1),
+     edited(digesting.digest_output, "carried(find(session, number)) or result", "result")),
+    ("writes", "a fact of a write that failed",
+     test_writes.test_a_write_that_failed_stays_and_says_nothing,
+     edited(writing._settle, "or result.error", "")),
+    ("writes", "a signed call rewritten",
+     partial(test_writes.test_calls_that_pass, test_writes.write(signature="g")),
+     edited(writing._settle, "or call.signature", "")),
+    ("writes", "thinking lost behind a call",
+     partial(test_writes.test_no_thinking_is_lost, "prefix"),
+     edited(writing._settle, "or at < bound", "")),
+    ("writes", "a message settled before all its facts are there",
+     test_writes.test_a_message_waits_for_all_its_facts,
+     edited(writing._settle, "if waits or not facts:", "if not facts:")),
+    ("writes", "a fact longer than what it stands for",
+     test_writes.test_a_fact_that_is_longer_than_what_it_stands_for_is_not_used,
+     edited(writing._settle, "if gain > 0:", "if True:")),
+    ("writes", "a text of another member left out",
+     partial(test_writes.test_calls_that_pass,
+             test_writes.write('{"path":"a","content":["' + "x" * 900 + '"]}')),
+     edited(writing._written, "place.way in _WAYS", "place.way[0] == 'content'")),
+    ("arguments", "nesting without an end",
+     partial(test_writes.test_calls_that_pass,
+             test_writes.write('{"path":"a","n":' + "[" * 100_000)),
+     edited(arguments.members, "if most > DEPTH:", "if False:")),
+)  # fmt: skip
+"""Rules of stages that no law speaks of: where, the damage, the test that dies, and how."""
 
 
 def switched_off(name):
@@ -612,6 +716,18 @@ def test_damaged_code_is_noticed(where, damage, law, patch, monkeypatch):
     assert hunt(law), f"{law} holds with {damage} in {where}"
 
 
+@pytest.mark.parametrize(
+    ("where", "damage", "test", "patch"),
+    RULES_OF_STAGES,
+    ids=[f"{row[0]}: {row[1]}" for row in RULES_OF_STAGES],
+)
+def test_a_rule_of_a_stage_has_a_test_that_dies(where, damage, test, patch, monkeypatch):
+    test()
+    patch(monkeypatch)
+    with pytest.raises((AssertionError, CtxError, RecursionError, ValueError)):
+        test()
+
+
 @pytest.mark.parametrize("law", sorted({row[2] for row in (*GATE, *CODE)}))
 def test_without_damage_the_law_holds(law):
     law = BY_NAME[law]
@@ -655,4 +771,9 @@ def test_the_reference_has_the_same_tables():
     ours = {(f"gate, {name}", damage, law) for name, damage, law in GATE}
     ours |= {(where, damage, law) for where, damage, law, _ in CODE}
     assert ours <= told
+    stages = {
+        (where, damage, getattr(test, "func", test).__name__)
+        for where, damage, test, _ in RULES_OF_STAGES
+    }
+    assert stages <= told
     assert {row for row in told if row[2] in BY_NAME} == ours

@@ -95,7 +95,7 @@ def left_out(arguments):
 def test_the_content_is_left_out_and_the_fact_stands_in_its_own_result():
     session = came("Writing.", write())
     after = write_facts(session)
-    mark = f"[left out: {len(SOURCE)} characters, 62 lines; read the file to see them]"
+    mark = f"[left out: {len(SOURCE)} characters, 62 lines; read the file for what it holds now]"
     assert called(after) == [wrote(mark)]
     assert project(after).messages[-1].parts == (
         Text("ok"),
@@ -144,7 +144,9 @@ def test_facts_add_neither_messages_nor_requests():
 def test_all_other_bytes_of_the_arguments_stay(arguments):
     call = write(arguments % json.dumps(SOURCE))
     (after,) = called(write_facts(came(call)))
-    mark = json.dumps(f"[left out: {len(SOURCE)} characters, 62 lines; read the file to see them]")
+    mark = json.dumps(
+        f"[left out: {len(SOURCE)} characters, 62 lines; read the file for what it holds now]"
+    )
     assert after == arguments % mark
     assert facts(write_facts(came(call))) == ["[Wrote a.py — Reads models., ~62 lines]"]
 
@@ -152,7 +154,7 @@ def test_all_other_bytes_of_the_arguments_stay(arguments):
 OLD, NEW = "old line\n" * 40, "new line\n" * 50
 LEFT = (
     "[left out: 360 characters, 41 lines that this edit replaced]",
-    "[left out: 450 characters, 51 lines; read the file to see them]",
+    "[left out: 450 characters, 51 lines; read the file for what it holds now]",
 )
 
 

@@ -87,8 +87,8 @@ def write_facts(
     >>> _, result = project(write_facts(session)).messages
     >>> [part.text for part in result.parts]
     ['ok', '[Wrote a.py — Adds., ~2 lines]']
-    >>> project(write_facts(session)).messages[0].calls[0].arguments
-    '{"path":"a.py","content":"[left out: 508 characters, 2 lines; read the file to see them]"}'
+    >>> print(project(write_facts(session)).messages[0].calls[0].arguments[26:])
+    [left out: 508 characters, 2 lines; read the file for what it holds now]"}
     """
     check_session(session)
     check_items(tools, str, "tools")
@@ -158,7 +158,7 @@ def _left_out(place: Place) -> str:
     what = f"[left out: {len(place.text)} characters, {count_lines(place.text)} lines"
     if place.way[-1] in _OLD:
         return f"{what} that this edit replaced]"
-    return f"{what}; read the file to see them]"
+    return f"{what}; read the file for what it holds now]"
 
 
 def _fact(written: _Written, answer: Answer | None) -> str:
