@@ -26,7 +26,11 @@ from ctxalgebra.conformance.operations import collect
 from ctxalgebra.conformance.paging_tokens import weigh
 from ctxalgebra.conformance.values import InvalidInput
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.transforms import facts
+from ctxalgebra.transforms.facts import count_lines as lines_of
+from ctxalgebra.transforms.facts import heuristic_fact as worded
+from ctxalgebra.transforms.facts import normalize_fact as brought
+from ctxalgebra.transforms.facts import sanitize_output as sanitized
+from ctxalgebra.transforms.facts import verdict
 from ctxalgebra.transforms.memory_settings import flag, number
 
 __all__ = ["OPERATIONS"]
@@ -85,7 +89,7 @@ def estimate_message_tokens(*, message: dict[str, Any]) -> Any:
 
 def sanitize_output(*, text: str) -> Any:
     """Take out notes that point at output which is not kept."""
-    return facts.sanitize_output(text)
+    return sanitized(text)
 
 
 def _limits(options: dict[str, Any]) -> tuple[float, float]:
@@ -134,7 +138,7 @@ def fmt_tokens(*, n: float) -> Any:
 
 def classify(*, reply: str | None = None) -> Any:
     """Read the tagger's reply."""
-    return facts.verdict(reply)
+    return verdict(reply)
 
 
 def run_aux_model(*, blocks: list[Any]) -> Any:
@@ -154,17 +158,17 @@ def resolve_model(
 
 def heuristic_fact(*, path: str, content: str) -> Any:
     """Word a fact about a file."""
-    return facts.heuristic_fact(path, content)
+    return worded(path, content)
 
 
 def normalize_fact(*, raw: str, path: str, **_: Any) -> Any:
     """Bring a model's fact into form."""
-    return facts.normalize_fact(raw, path)
+    return brought(raw, path)
 
 
 def count_lines(*, content: str) -> Any:
     """Count lines."""
-    return facts.count_lines(content)
+    return lines_of(content)
 
 
 # Counting
