@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import re
 from decimal import Decimal, InvalidOperation
+from math import isfinite
 from typing import Any, Final, NoReturn, TypeAlias
 
 from attrs import frozen
@@ -222,8 +223,10 @@ def same(value: Json) -> tuple[str, object]:
 def plain(value: Json) -> Any:
     """Give a value with all numbers as Python's, which may cost digits of fractions.
 
-    >>> plain(parse('{"a": [1, 2.50, 12345678901234567890]}'))
-    {'a': [1, 2.5, 12345678901234567890]}
+    A number that Python has no room for stands as its text.
+
+    >>> plain(parse('{"a": [1, 2.50, 12345678901234567890, 1e999]}'))
+    {'a': [1, 2.5, 12345678901234567890, '1e999']}
     """
     holder: list[Any] = [None]
     todo: list[tuple[Json, Any, Any]] = [(value, holder, 0)]
@@ -246,6 +249,8 @@ _DIGITS: Final = 4000
 """Python reads and writes integers of little more digits."""
 
 
-def _python(text: str) -> float:
-    whole = text.removeprefix("-").isdigit() and len(text) <= _DIGITS
-    return int(text) if whole else float(text)
+def _python(text: str) -> float | str:
+    if text.removeprefix("-").isdigit():
+        return int(text) if len(text) <= _DIGITS else text
+    value = float(text)
+    return value if isfinite(value) else text

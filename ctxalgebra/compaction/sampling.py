@@ -176,8 +176,8 @@ def sample(
         items: the whole array.
         terms: what was asked for, as `signals.text_terms` gives it.
         cap: up to so many items are all shown; of more, about as many are (8 at least).
-        bounded: keep to `cap` where essential items are more than three times as many; then an
-            item does not name an error by a key whose value says no.
+        bounded: keep to `cap` where essential items are more than three times as many; an item
+            does not name an error by a key whose value says no, as in `"error":null`.
 
     >>> sample([{"n": 9 if at == 10 else 1} for at in range(20)], (), 8).selected
     (0, 1, 2, 9, 10, 11, 18, 19)
@@ -193,13 +193,11 @@ def sample(
     columns = _Columns((), frozenset(), frozenset())
     if len(rows) == count > 2:
         columns = _columns(rows)
+    if bounded:
+        alarms = {at for at in alarms if ERROR.search(leaves(items[at], filled=True))}
     essential = ends | alarms | columns.outliers | columns.changes
     if bounded and crowded(len(essential), cap):
-        alarms = {at for at in alarms if ERROR.search(leaves(items[at], filled=True))}
-        essential = ends | alarms | columns.outliers | columns.changes
-        if crowded(len(essential), cap):
-            kinds = (ends, alarms, columns.outliers, columns.changes)
-            essential = _bounded(kinds, target)
+        essential = _bounded((ends, alarms, columns.outliers, columns.changes), target)
     return Sample(
         _filled(essential, forms, terms, target, cap), columns.constants, len(alarms - essential)
     )
