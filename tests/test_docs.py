@@ -28,6 +28,7 @@ from ctxalgebra import (
     codecs,
     recall,
     replay,
+    utf16,
 )
 from ctxalgebra.commands import explain, requests
 from ctxalgebra.compat.paging_lifecycle import LIFECYCLE
@@ -35,7 +36,7 @@ from ctxalgebra.laws import check
 from ctxalgebra.model.view import STEPS
 from ctxalgebra.recall import stats as recall_stats
 from ctxalgebra.replay import command
-from ctxalgebra.transforms import settings
+from ctxalgebra.transforms import facts, memory_settings, settings
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -46,10 +47,13 @@ REFERENCE = [
 ]
 NAMES = {name: getattr(ctxalgebra, name) for name in ctxalgebra.__all__}
 FUNCTIONS = {name: value for name, value in NAMES.items() if inspect.isfunction(value)}
-COMPAT = [
-    f"ctxalgebra.compat.{path.stem}"
-    for path in Path(ctxalgebra.__file__).parent.glob("compat/paging_*.py")
-]
+COMPAT, COMPAT_MEMORY = (
+    [
+        f"ctxalgebra.compat.{path.stem}"
+        for path in Path(ctxalgebra.__file__).parent.glob(f"compat/{profile}_*.py")
+    ]
+    for profile in ("paging", "memory")
+)
 CLASSES = {name: value for name, value in NAMES.items() if inspect.isclass(value)}
 VALUES = {
     name: value for name, value in CLASSES.items() if attrs.has(value) and value is not Session
@@ -158,6 +162,21 @@ def test_fields_are_those_of_the_code(name):
 
 
 # Packages with a page of their own: each name is told, and those with a heading in full
+
+
+def test_every_name_around_the_working_memory_is_told_on_its_page():
+    text = PAGES["reference/memory-rules.md"]
+    told = {word for name in quoted(text) for word in re.findall(r"\w+", name)}
+    modules = [facts, memory_settings, utf16, *map(import_module, COMPAT_MEMORY)]
+    assert {name for module in modules for name in module.__all__} <= told
+    assert {name.rpartition(".")[2] for name in COMPAT_MEMORY} <= told
+    page = sections("reference/memory-rules.md", 2)
+    rows = tables(page["Memory settings"])["field of `MemorySettings`"]
+    fields = attrs.fields(memory_settings.MemorySettings)
+    for field, (name, variable, default) in zip(fields, rows, strict=True):
+        assert name.strip("`") == field.name
+        assert quoted(variable)[0] == memory_settings.VARIABLES[field.name]
+        assert eval(default.strip("`")) == field.default
 
 
 def test_every_name_around_paging_is_told_on_its_page():
