@@ -311,6 +311,15 @@ def test_in_any_order_with_other_stages_one_question_is_asked_and_the_digest_hol
     assert breaks(send(session)[0]) == ()
 
 
+def test_what_needs_no_digest_is_left_to_other_stages():
+    settle = pipeline(
+        partial(digest_output, over=50), partial(prune_suffix, stub_over=60, drop_over=5_000)
+    )
+    session = drive(came("x" * 400), settle, saying("", "failed"))
+    assert shown(session)[0].startswith("[The result of")
+    assert settle(session) is session
+
+
 def test_what_another_stage_has_left_without_text_is_left_alone():
     session = came((IMAGE, Text(LOG)))
     session = record(session, Replace(3, tool_result("c", (IMAGE,)), "by hand"))

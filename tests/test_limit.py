@@ -253,6 +253,16 @@ def test_a_cut_result_is_cut_after_resume_and_on_forks():
     assert shown(travel(later, 3)) == shown(after)
 
 
+def test_what_another_stage_shaped_is_cut_where_the_result_was_too_long():
+    session = came("x" * 300)
+    shorter = record(session, Replace(3, tool_result("c", "y" * 200), "by hand"))
+    assert shown(LIMIT(shorter))[1] == "y" * 100
+    fits = record(session, Replace(3, tool_result("c", "y" * 100), "by hand"))
+    assert LIMIT(fits) is fits
+    longer = record(came("x" * 9), Replace(3, tool_result("c", "y" * 200), "by hand"))
+    assert LIMIT(longer) is longer
+
+
 # Saving
 
 

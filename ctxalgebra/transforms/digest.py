@@ -128,7 +128,7 @@ def digest_output(
         shown = _with_text(result, _told(digest, output, last=result.error))
         if not digest or measure(shown) >= measure(whole):
             shown = limited(whole, tail=True, max_bytes=fallback_bytes, max_lines=_FALLBACK_LINES)
-        if texts_of(shown) != texts_of(result):
+        if texts_of(shown) not in (texts_of(result), texts_of(original)):
             why = f"{tokens} tokens of output"
             session = record(session, replacement(_STAGE, number, shown, why))
     return session

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from attrs import evolve
 
+from ctxalgebra.explain import carried
 from ctxalgebra.model.checks import check_items, check_text, check_type
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.parts import Message, Part, Text
-from ctxalgebra.model.session import Session, check_session
+from ctxalgebra.model.session import Session, check_session, find
 from ctxalgebra.tokens import check_positive
 from ctxalgebra.transforms.unsent import consult, replacement, results_unsent
 
@@ -158,6 +159,9 @@ def limit_output(
     when it failed, expired or names no place, the result stays whole; so a request that leaves
     before the answer shows it whole, for good. `drive` has the answers before a request leaves.
 
+    What another stage shaped is cut where the result was too long as it was recorded, too: words
+    that stand for a short result are not for this stage to cut.
+
     Args:
         tools: names of the tools whose results are limited.
         tail: of these, the ones that keep their end.
@@ -180,7 +184,8 @@ def limit_output(
     check_positive(max_bytes=max_bytes, max_lines=max_lines)
     check_type(save, bool, "save")
     for call, number, result in results_unsent(session, _STAGE, tools):
-        if _fits(result, max_bytes, max_lines):
+        original = carried(find(session, number)) or result
+        if any(_fits(message, max_bytes, max_lines) for message in (result, original)):
             continue
         place = ""
         if save:
