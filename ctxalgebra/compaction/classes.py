@@ -14,7 +14,7 @@ from typing import Final, cast
 from attrs import frozen
 
 from ctxalgebra.compaction.jsontext import parse
-from ctxalgebra.compaction.shell import Command, pipelines, word_set
+from ctxalgebra.compaction.shell import READ, Command, pipelines, word_set
 from ctxalgebra.compaction.signals import BLANK, WHITE, strip_ansi
 
 __all__ = [
@@ -202,7 +202,7 @@ def protects_read(
         return False
     if tool.lower() in reads.tools:
         return suffix_of(path_of(arguments).lower()) in reads.suffixes
-    command = command_of(arguments)
+    command = command_of(arguments)[:READ]
     first = _FIRST_WORD.match(command)
     if tool.lower() != "bash" or not first or first[1] not in _SHOWS:
         return False
@@ -253,7 +253,7 @@ _TEST_OF: Final = {
     "pnpm": {"test", "run test"},
 }
 _SEARCHES: Final = frozenset({"rg", "grep", "find", "ast-grep", "sg"})
-_SAYS_ONLY: Final = frozenset({"echo", "printf", "which", "type", "man", "git", "cd", "export"})
+_SAYS_ONLY: Final = frozenset({"echo", "printf", "which", "type", "man", "cd", "export"})
 _INSTALLS: Final = frozenset({"install", "add", "uninstall", "remove", "i", "info", "show", "view"})
 _INSTALLERS: Final = word_set(
     "pip pip3 pipx uv conda mamba poetry npm pnpm yarn bun cargo gem go apt apt-get brew dnf "
@@ -265,8 +265,10 @@ _DOCUMENT: Final = CODE | CONFIG | frozenset({"md", "mdx", "rst", "html", "json"
 
 def _said(command: Command) -> tuple[str, ...]:
     """Give the words of a command that may name what runs: none of a message or a package."""
-    if command.program in _SAYS_ONLY:
+    if command.program == "git":
         return (command.program, command.action)
+    if command.program in _SAYS_ONLY:
+        return (command.program,)
     if command.program in _INSTALLERS and command.action in _INSTALLS:
         return (command.program,)
     return (command.program, *(w.lower() for w in command.words if not re.search(r"\s", w)))

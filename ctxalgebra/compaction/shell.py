@@ -1,7 +1,7 @@
 """What a command line runs, as far as classifying its output needs to know.
 
 Words keep together what is quoted; a body behind `<<` is passed over. It is no shell: what stands
-inside quotes is not looked into. Linear in the length of the text.
+inside quotes is not looked into, nor what stands behind 20,000 characters.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 from attrs import frozen
 
-__all__ = ["Command", "pipelines", "word_set"]
+__all__ = ["READ", "Command", "pipelines", "word_set"]
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -95,8 +95,13 @@ def _unwrapped(words: list[str]) -> list[str]:
     return words[at:]
 
 
+READ: Final = 20_000
+"""So much of a command line is read."""
+
+
 def _lines(text: str) -> str:
     """Leave out what stands behind a line that begins a body (`<<EOF`)."""
+    text = text[:READ]
     body = _BODY.search(text)
     end = text.find("\n", body.end()) if body else -1
     return text if end < 0 else text[:end]
@@ -137,7 +142,8 @@ def pipelines(text: str) -> tuple[tuple[Command, ...], ...]:
     for words, feeds in _split(text):
         if run := _unwrapped(words):
             program = run[0].lower().replace("\\", "/").rpartition("/")[2].removesuffix(".exe")
-            current.append(Command(program, tuple(run[1:])))
+            if program:
+                current.append(Command(program, tuple(run[1:])))
         if current and not feeds:
             found.append(tuple(current))
             current = []
