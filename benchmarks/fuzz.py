@@ -5,6 +5,7 @@ takes real files as seeds, too. Each is made from its number alone, so that a fi
 again with `--first NUMBER --count 1`. What is asked of each:
 
 * decoding gives `Decoded`, or a `DecodeError` with a code of `CODES` and the file's name;
+* `detect` names a format, or says likewise why it can't; that format is decoded, too;
 * what was decoded is written back byte for byte (a journal: as an equal one), and our journal
   carries it;
 * of some, what memory decoding takes beside the file, in multiples of it.
@@ -27,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from ctxalgebra import CODES, DecodeError
-from ctxalgebra.codecs import CODECS
+from ctxalgebra.codecs import CODECS, detect
 from ctxalgebra.laws.playing import play
 
 Draw = random.Random
@@ -160,6 +161,21 @@ def seeds_of(name: str, folder: Path | None) -> list[bytes]:
 
 def fault_of(name: str, data: bytes, *, thorough: bool) -> tuple[str | None, str]:
     """Say what is wrong with how a file is decoded, if anything, and what came of it."""
+    try:
+        detected = detect(data, file="f")
+    except DecodeError as error:
+        if error.code not in CODES or error.file != "f":
+            return f"detect: an error without its place: {error!r}", "bug"
+    except Exception as error:  # noqa: BLE001 - that is what is looked for
+        return f"detect raised {error!r}", "bug"
+    else:
+        if detected != name and (fault := fault_in(detected, data, thorough=thorough))[0]:
+            return f"as {detected}: {fault[0]}", "bug"
+    return fault_in(name, data, thorough=thorough)
+
+
+def fault_in(name: str, data: bytes, *, thorough: bool) -> tuple[str | None, str]:
+    """Say what is wrong with how a file is decoded in one format, and what came of it."""
     codec = CODECS[name]
     try:
         decoded = codec.decode(data, file="f")

@@ -116,6 +116,49 @@ def test_formats_are_told_by_their_first_lines(text, name):
     assert detect(text.encode()) == name
 
 
+LINES = [
+    {"kind": "journal", "spec": 1},
+    {"type": "session", "id": "s"},
+    {"type": "message", "message": {"role": "user", "content": "a"}},
+    {"type": "user", "uuid": "u", "message": {"role": "user", "content": "a"}},
+    {"type": "response_item", "payload": {"type": "message", "role": "user", "content": []}},
+    {"input": [{"type": "message", "role": "user", "content": "a"}], "model": "m"},
+    {"messages": [{"role": "user", "content": [{"type": "document", "source": {}}]}], "system": ""},
+    {"tools": [{"function": {}, "input_schema": {}}], "messages": [{"role": "user"}]},
+    {"contents": [{"role": "user", "parts": [{"text": "a"}]}]},
+    {"observations": [{"input": {"messages": [{"role": "user"}]}, "output": {"role": "user"}}]},
+]
+
+
+def changed_within(value):
+    """The value with each part of it, in turn, replaced by something of another type."""
+    for other in ([], {}, [[]], 5, 1.5, None, True, "x"):
+        yield other
+    keys = (
+        list(value) if isinstance(value, dict) else range(len(value) if type(value) is list else 0)
+    )
+    for key in keys:
+        for other in changed_within(value[key]):
+            copy = json.loads(json.dumps(value))
+            copy[key] = other
+            yield copy
+
+
+@pytest.mark.parametrize("value", LINES, ids=lambda value: next(iter(value)))
+def test_a_field_of_any_type_is_looked_at(value, tmp_path):
+    path = tmp_path / "f"
+    outcomes = Counter()
+    for changed in changed_within(value):
+        path.write_text(json.dumps(changed))
+        try:
+            outcomes[load(path).format] += 1
+        except DecodeError as error:
+            outcomes[error.code if error.file == str(path) else "no file"] += 1
+    assert outcomes["format-undetected"] > 0
+    assert "no file" not in outcomes
+    assert outcomes.keys() & CODECS.keys()
+
+
 @pytest.mark.parametrize(
     ("text", "code", "line"),
     [

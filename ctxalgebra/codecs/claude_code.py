@@ -119,7 +119,7 @@ _PARENT = re.compile(r'"parentUuid"\s*:\s*"([^"\\]+)"')
 
 def is_transcript(value: Mapping[str, Json]) -> bool:
     """Say whether an object is a line that tells the format by itself."""
-    kind, message = value.get("type"), value.get("message")
+    kind, message = string(value.get("type")), value.get("message")
     if kind in _SPEAKING:
         return isinstance(message, dict) and "content" in message and "uuid" in value
     named = "uuid" in value or "sessionId" in value or "leafUuid" in value
