@@ -6,7 +6,8 @@ A store holds its file under a lock from `open_store` to `close`. It knows the s
 in the file, and writes what a grown one has more, with one write behind the last byte. So:
 
 * a process that is killed leaves a *torn* last line at most: `open_store` sets the bytes behind the
-  last whole line aside, in `FILE.torn`, says so in `Store.torn`, and goes on from there;
+  last whole line aside, in `FILE.torn`, says so in `Store.torn`, and goes on from there; where no
+  line is whole, only the beginning of what the format's codec writes is torn, and not any bytes;
 * a write that fails (a full disk) is taken back; file and store stay as they were;
 * a file is created under another name and then put in place, so that it is there whole or not;
 * what is in the file is decoded, gate and all: an illegal journal is an error, and isn't touched;
@@ -27,6 +28,7 @@ import os
 import stat
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from types import TracebackType
 from typing import final
@@ -35,6 +37,9 @@ from ctxalgebra.codecs import CODECS, Decoded, journal
 from ctxalgebra.codecs.lines import parse
 from ctxalgebra.errors import DecodeError, InvalidArgument, StoreError
 from ctxalgebra.model.checks import check_text, check_type, mistyped
+from ctxalgebra.model.gate import record
+from ctxalgebra.model.head import Head
+from ctxalgebra.model.parts import assistant, user
 from ctxalgebra.model.session import Session, check_session
 
 __all__ = ["Store", "open_store", "whole"]
@@ -214,8 +219,8 @@ def open_store(path: str | Path, *, format: str = journal.NAME) -> Store:
     Raises:
         StoreError: `locked`, another process or store has it open; `unwritable`, as when there is
             no such directory.
-        DecodeError: `unreadable`, as when it is no plain file, or as the codec says; the file is
-            not touched.
+        DecodeError: `unreadable`, as when it is no plain file, or as the codec says, also of a
+            single line that no store began; the file is not touched.
         InvalidArgument: `invalid-argument`, no such format, or NUL in the path; `wrong-type`;
             `lone-surrogate`; `missing-extra`, filelock is missing.
 
@@ -310,6 +315,9 @@ def _read(file: int, path: Path, real: Path, format: str, start: bytes) -> tuple
     with os.fdopen(file, "rb", closefd=False) as reader:
         data = reader.read(os.fstat(file).st_size)
     end = whole(data)
+    if not end and not _begun(data, format):
+        # Somebody else's only line is not ours to set aside: the codec says what is wrong with it.
+        end = len(data)
     torn = data[end:]
     decoded = Decoded(Session(), (), format)
     if end:
@@ -324,6 +332,19 @@ def _read(file: int, path: Path, real: Path, format: str, start: bytes) -> tuple
     elif start and data[end - 1 : end] != b"\n":
         _write(file, b"\n")
     return decoded, torn
+
+
+def _begun(data: bytes, format: str) -> bool:
+    """Say whether a first line that is not whole may be what a store began to write."""
+    if format == journal.NAME:
+        return journal.HEADER.startswith(data)
+    encode = CODECS[format].encode
+    spoken = record(Session(), user("a")), record(Session(), Head(system="b"), assistant("c"))
+    # All that this codec writes begins like this.
+    written = zip(*map(encode, (Session(), *spoken)), strict=False)
+    same = takewhile(lambda column: len({*column}) == 1, written)
+    start = bytes(column[0] for column in same).partition(b"\n")[0]
+    return data.startswith(start) or start.startswith(data)
 
 
 def _plain(path: Path, flags: int) -> int:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from ctxalgebra import (
     CtxError,
     DecodeError,
+    Head,
     InvalidArgument,
     Note,
     Session,
@@ -166,6 +167,58 @@ def test_an_illegal_or_damaged_journal_is_not_loaded_and_not_touched(tmp_path):
     path.write_bytes(illegal[: -len(b'{"kind":"reply","outcome":"lost"}\n')])
     with open_store(path) as store:  # the lock was let go
         assert len(store.session) == 1
+
+
+DOCUMENT = b'[{"role":"user","content":"my only copy"}]'
+
+
+@pytest.mark.parametrize("format", sorted(CODECS))
+@pytest.mark.parametrize(
+    "data",
+    [
+        DOCUMENT,
+        b"my diary, one line",
+        b"\x89PNG..",
+        b"\0" * 40,
+        b"{",
+        b'{"kind":"journal","spec":1} and more',
+        b'{"kind":"journal","spec":9}',
+        b'{"kind":"journal","spe.',
+        b'[\n {"role": "user", "content": "x"}\n]',
+        b'{"secret": "my only c',
+    ],
+)
+def test_a_foreign_file_of_one_line_is_not_set_aside(tmp_path, format, data):
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(data)
+    header = CODECS[format].encode(Session())
+    if data == b"{" and header.startswith(data):
+        open_store(path, format=format).close()
+        assert Path(f"{path}.torn").read_bytes() == b"{\n"
+        return
+    try:
+        store = open_store(path, format=format)
+    except DecodeError as error:
+        assert error.file == str(path)  # noqa: PT017 - some of them are files of a format
+    else:
+        with store:
+            assert (store.torn, len(store.session) > 0) == (b"", True)
+    assert path.read_bytes() == data
+    assert not Path(f"{path}.torn").exists()
+
+
+@pytest.mark.parametrize("format", sorted(CODECS))
+def test_a_first_line_that_a_store_began_is_torn_wherever_it_was_cut(tmp_path, format):
+    path = tmp_path / "s.jsonl"
+    session = record(Session(), Head(system="be brief"), user("ä" * 9))
+    line = CODECS[format].encode(session).partition(b"\n")[0]
+    for size in range(1, len(line), 7):
+        path.write_bytes(line[:size])
+        with open_store(path, format=format) as store:
+            assert (store.torn, store.session) == (line[:size], Session())
+        assert Path(f"{path}.torn").read_bytes() == line[:size] + b"\n"
+        Path(f"{path}.torn").unlink()
+    assert size > 20
 
 
 WRITER = """
