@@ -66,7 +66,8 @@ def test_flags(text, expected):
         ("", 0), (" \ufeff\u00a0\u2028", 0), (" 12 ", 12), ("\n7\n", 7), ("0x10", 16),
         ("0XfF", 255), ("0b11", 3), ("0O17", 15), ("1e3", 1000), ("1E+3", 1000), ("15e-1", 1.5),
         ("1.", 1), (".5", 0.5), ("+5", 5), ("12.5", 12.5), ("-0", 0), ("-0.0", 0), ("007", 7),
-        ("1e-400", 0), ("9007199254740993", 2**53), ("1e21", 1e21), ("0x" + "f" * 20, 16.0**20),
+        ("1e-400", 0), ("9007199254740993", 2**53), ("1e21", 1e21),
+        ("123456789012345678901", 123456789012345680000), ("0x" + "f" * 20, 16.0**20),
     ],
 )  # fmt: skip
 def test_numbers(text, expected):
@@ -97,8 +98,8 @@ def test_what_is_not_said_leaves_the_default():
 @example(5e-324)
 @example(1.7976931348623157e308)
 def test_numbers_come_back(value):
-    assert number(repr(value), -1) == value
-    assert number(f"\u3000{value!r}\ufeff", -1) == value
+    assert float(number(repr(value), -1)) == value
+    assert float(number(f"\u3000{value!r}\ufeff", -1)) == value
 
 
 @given(st.integers(min_value=0, max_value=2**60))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from decimal import Decimal
 from math import isfinite
 from types import MappingProxyType
 from typing import Any, TypeAlias, cast
@@ -24,7 +25,9 @@ __all__ = ["VARIABLES", "MemorySettings", "Number", "flag", "memory_settings", "
 
 Number: TypeAlias = "int | float"
 
-_EXACT = 2**53
+_FIXED = 10**21
+"""From here on the host writes numbers with an exponent."""
+
 _BASES = {"0x": 16, "0o": 8, "0b": 2}
 _DIGITS = re.compile("0(?:[xX][0-9a-fA-F]+|[oO][0-7]+|[bB][01]+)")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -158,7 +161,8 @@ def number(value: str | None, default: Number) -> Number:
         return 0
     if read < 0 or not isfinite(read):
         return default
-    return int(read) if read <= _EXACT and read.is_integer() else read
+    whole = read < _FIXED and read.is_integer()
+    return int(Decimal(repr(read))) if whole else read  # its digits as the host writes them
 
 
 def memory_settings(env: Mapping[str, str]) -> MemorySettings:
