@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from ctxalgebra.measures import claude_v1, deepseek_v1, measure_of, o200k_v1, qwen_v1
     from ctxalgebra.profiles import PROFILES, Profile, Violation, profile_for, violations
     from ctxalgebra.protocol import DEFECTS, Defect, Repair, Repaired, defects, repair
+    from ctxalgebra.transforms.compact import RETRIEVE, compact_output, retrieve_output
     from ctxalgebra.transforms.digest import default_digest_prompt, digest_output
     from ctxalgebra.transforms.limit import limit_output, limited
     from ctxalgebra.transforms.tagging import forget, tag_results
@@ -103,6 +104,7 @@ else:
         "measures": "claude_v1 deepseek_v1 measure_of o200k_v1 qwen_v1",
         "profiles": "PROFILES Profile Violation profile_for violations",
         "protocol": "DEFECTS Defect Repair Repaired defects repair",
+        "transforms.compact": "RETRIEVE compact_output retrieve_output",
         "transforms.digest": "default_digest_prompt digest_output",
         "transforms.limit": "limit_output limited",
         "transforms.tagging": "forget tag_results",
@@ -124,6 +126,7 @@ __all__ = [
     "DECISIONS",
     "DEFECTS",
     "PROFILES",
+    "RETRIEVE",
     "RULES",
     "Account",
     "Answer",
@@ -205,6 +208,7 @@ __all__ = [
     "calibrate",
     "chars4",
     "claude_v1",
+    "compact_output",
     "costs",
     "deepseek_v1",
     "default_breakpoints",
@@ -245,6 +249,7 @@ __all__ = [
     "repair",
     "reply",
     "requests",
+    "retrieve_output",
     "savings",
     "select",
     "send",

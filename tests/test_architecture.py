@@ -38,7 +38,7 @@ LAYERS = [
     {"effects"},
     {"transforms.arguments", "transforms.unsent"},
     {"transforms.limit"},
-    {"transforms.digest", "transforms.writes"},
+    {"transforms.compact", "transforms.digest", "transforms.writes"},
     {"transforms.tagging"},
     {"recall"},
     {"codecs"},

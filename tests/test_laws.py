@@ -54,6 +54,7 @@ from ctxalgebra import (
     ask,
     assistant,
     at_leaf,
+    compact_output,
     defects,
     digest_output,
     drive,
@@ -164,6 +165,7 @@ STAGES = {
         ),
         let_go,
     ),
+    "compact_output": compact_output,
     "limit_output": LIMIT,
     "limit_output, the end, saved": lambda session: drive(
         session, partial(LIMIT, tail=("read",), save=True, max_bytes=7), mixed

@@ -78,11 +78,14 @@ __all__ = [
     "Policy",
     "Saver",
     "compress",
+    "hold",
     "original",
+    "press",
     "pressure",
     "retrieve",
     "retrieve_characters",
     "set_query",
+    "shown_whole",
 ]
 
 
@@ -436,6 +439,43 @@ def compress(
             shown = Compacted(view, before, policy.measure(view), strategy, name)
             return _eased(state, tool), shown
     return _remember(state, key, whole=True, strategy=""), whole
+
+
+def shown_whole(state: Saver, tool: str, text: str) -> Saver:
+    """Take note that an output was shown as it is, for a state that is made from a record.
+
+    >>> state = shown_whole(Saver(), "bash", "x" * 1000)
+    >>> compress(state, "bash", {}, "x" * 1000)[1].strategy
+    'dedupe'
+    """
+    return _remember(state, _key(tool, text), whole=True, strategy="")
+
+
+def hold(state: Saver, tool: str, text: str, strategy: str) -> Saver:
+    """Take note that something else was shown of an output, and hold it, as `compress` did.
+
+    >>> state = hold(Saver(), "bash", "x" * 1000, "text")
+    >>> compress(state, "bash", {}, "x" * 1000)[1].text[:85]
+    '[duplicate: this output of bash came before and was shown as a compacted view (text);'
+    """
+    store, _ = keep(state.store, text, tool)
+    state = evolve(state, store=store)
+    if strategy == "dedupe":
+        return state
+    state = _remember(state, _key(tool, text), whole=False, strategy=strategy)
+    return _eased(state, tool)
+
+
+def press(state: Saver, name: str) -> Saver:
+    """Take note that an original was asked for from its beginning: more is shown of the next.
+
+    >>> state = hold(Saver(), "bash", "x" * 1000, "text")
+    >>> pressure(press(state, hash_text("x" * 1000)), "bash")
+    1
+    """
+    store, found = touch(state.store, name)
+    state = evolve(state, store=store)
+    return state if found is None else _pressed(state, found.tool)
 
 
 def retrieve(

@@ -11,6 +11,7 @@ from ctxalgebra.model.checks import check_each
 from ctxalgebra.model.entries import Answer
 from ctxalgebra.model.view import Measure
 from ctxalgebra.tokens import ceil_div
+from ctxalgebra.transforms.compact import compact_output
 from ctxalgebra.transforms.limit import limit_output
 from ctxalgebra.transforms.pipeline import Pipeline, Stage, pipeline
 from ctxalgebra.transforms.prune import prune_suffix
@@ -20,7 +21,7 @@ from ctxalgebra.transforms.writes import write_facts
 
 __all__ = ["PAGING", "STAGES", "full", "heuristic_tagger"]
 
-STAGES = ("limit", "fact", "tag", "prune", "select")
+STAGES = ("compact", "limit", "fact", "tag", "prune", "select")
 """The stages of `full`, by name, in the order in which they run.
 
 A replay has no model to ask: nothing is digested, facts are found in the text, and what may go is
@@ -78,6 +79,7 @@ def full(stages: Sequence[str] = STAGES, *, budget: int, target: int, measure: M
     limit = partial(limit_output, tools=(*_SHELLS, *_RETRIEVAL), tail=_SHELLS)
     tags = partial(tag_results, tools=_RETRIEVAL, aux=0, measure=measure)
     steps: tuple[tuple[str, Stage], ...] = (
+        ("compact", compact_output),
         ("limit", limit),
         ("fact", partial(write_facts, tools=_WRITES)),
         ("tag", partial(drive, stage=tags, effects=heuristic_tagger)),
