@@ -103,12 +103,13 @@ def _entries(lines: Lines, rules: Rules) -> tuple[list[_Entry], int]:
     """Gather lines by pattern, and count those of progress that leave."""
     entries: dict[object, _Entry] = {}
     progress = 0
+    tells = PROGRESS.each(lines.all, lines.low)
     for place, line in enumerate(lines.all):
         if lines.blank[place]:
             continue
         error, score = lines.errors[place], lines.scores[place]
         asked = score and not rules.relevant_progress
-        if not error and not asked and PROGRESS.search(line):
+        if tells[place] and not error and not asked:
             progress += 1
             continue
         shown = line.rstrip(WHITE)

@@ -69,7 +69,7 @@ def compress_generic(
         _ends(range(total), 8, 5),
         lines.where(lines.errors),
         lines.where(lines.scores),
-        [place for place, line in enumerate(lines.all) if WARN.search(line)],
+        lines.having(WARN),
         [place for place, line in enumerate(lines.all) if _POINT.match(line)],
     ]
     places = _sample(most, rules, classes, lines.written)

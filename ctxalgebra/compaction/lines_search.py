@@ -27,12 +27,12 @@ _BEFORE_END = re.compile(rf"{_PLACE}\Z")
 
 def _prefix(line: str) -> str:
     """Give what stands in front of the number of the line; nothing if that is no match."""
-    ends = [end.start() for end in _ENDS.finditer(line)]
+    ends = _ENDS.findall(line)
     if not ends:
         found = _FOUND.search(line)
     elif len(ends) == 1:
         # A line end of another kind is white space, so it may follow the number, and nothing else.
-        found = _BEFORE_END.search(line, 0, ends[0])
+        found = _BEFORE_END.search(line, 0, line.index(ends[0]))
     else:
         found = None
     return line[: found.start()].strip(WHITE) if found else ""

@@ -10,22 +10,24 @@ import re
 from ctxalgebra.compaction.lines_rules import DEFAULT, Rules, capped, choose
 from ctxalgebra.compaction.lines_selection import Selection, folded, select
 from ctxalgebra.compaction.lines_text import read
-from ctxalgebra.compaction.signals import PASS, PROGRESS, WHITE, strip_ansi
+from ctxalgebra.compaction.signals import PASS, PROGRESS, WHITE, Words, strip_ansi
 
 __all__ = ["compress_test"]
 
 _W = f"[{WHITE}]"
-_SUMMARY = re.compile(
-    rf"(?:Test Suites?:|Tests?:|Ran{_W}+[0-9]|{_W}*[0-9]+{_W}+(?:passed|failed|skipped)\b)",
-    re.ASCII | re.IGNORECASE,
+_SUMMARY = Words(
+    re.compile(
+        rf"\A(?:Test Suites?:|Tests?:|Ran{_W}+[0-9]|{_W}*[0-9]+{_W}+(?:passed|failed|skipped)\b"
+        r"|=[^\n\r\u2028\u2029]*?(?:passed|failed|error))"
+        r"|\b(?:total|duration|collected|summary)\b",
+        re.ASCII | re.IGNORECASE,
+    ),
+    (
+        *("test", "ran", "passed", "failed", "skipped", "error"),
+        *("total", "duration", "collected", "summary"),
+    ),
 )
-_SUMMARY_WORD = re.compile(r"\b(?:total|duration|collected|summary)\b", re.ASCII | re.IGNORECASE)
-_RULED = re.compile(r"=[^\n\r\u2028\u2029]*?(?:passed|failed|error)", re.ASCII | re.IGNORECASE)
 _LAST = 12
-
-
-def _sums_up(line: str) -> bool:
-    return bool(_SUMMARY.match(line) or _RULED.match(line) or _SUMMARY_WORD.search(line))
 
 
 def compress_test(
@@ -49,19 +51,12 @@ def compress_test(
         return None
     failures = lines.where(lines.errors)
     near = {at for place in failures for at in range(max(0, place - 3), min(total, place + 9))}
-    sums: list[int] = []
-    asked: list[int] = []
-    passes = progress = 0
-    for place, line in enumerate(lines.all):
-        if lines.errors[place]:
-            continue
-        if _sums_up(line):
-            sums.append(place)
-            continue
-        passes += PASS.search(line) is not None
-        progress += PROGRESS.search(line) is not None
-        if lines.scores[place]:
-            asked.append(place)
+    sums = [place for place in lines.having(_SUMMARY) if not lines.errors[place]]
+    judged = {*failures, *sums}
+    passes, progress = (
+        sum(place not in judged for place in lines.having(words)) for words in (PASS, PROGRESS)
+    )
+    asked = lines.where(lines.scores)
     last = range(total - _LAST, total)
     places = sorted({*near, *sums, *asked, *last})
     cap = capped(140, 220, pressure)

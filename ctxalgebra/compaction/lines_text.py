@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from ctxalgebra.compaction.lines_rules import Rules
-from ctxalgebra.compaction.signals import WHITE, relevance_score, text_terms
+from ctxalgebra.compaction.signals import WHITE, Words, relevance_score, text_terms
 
 __all__ = ["Lines", "read"]
 
@@ -21,12 +21,24 @@ class Lines:
         errors: whether each has a word of an error.
         scores: how much of the query each has.
         blank: whether each is white space only.
+        low: the text in lower case.
     """
 
     all: list[str]
     errors: list[bool]
     scores: list[int]
     blank: list[bool]
+    low: str
+
+    def having(self, words: Words) -> list[int]:
+        r"""List the places of lines that have one of some words.
+
+        >>> from ctxalgebra.compaction.lines_rules import DEFAULT
+        >>> from ctxalgebra.compaction.signals import WARN
+        >>> read("a\nwarning: b", "", DEFAULT).having(WARN)
+        [1]
+        """
+        return self.where(words.each(self.all, self.low))
 
     def where(self, flags: Sequence[object]) -> list[int]:
         r"""List the places that a list flags.
@@ -51,12 +63,12 @@ def read(text: str, query: str, rules: Rules) -> Lines:
     >>> read("the parser\nValueError: x", "why does the parser fail?", DEFAULT).scores
     [1, 0]
     """
-    lines = text.split("\n")
-    search = rules.error.search
-    terms = text_terms(query, ends=rules.term_ends)
+    lines, low = text.split("\n"), text.lower()
+    terms = [term for term in text_terms(query, ends=rules.term_ends) if term in low]
     return Lines(
         lines,
-        [search(line) is not None for line in lines],
+        rules.error.each(lines, low),
         [relevance_score(line, terms) for line in lines] if terms else [0] * len(lines),
-        [not line.strip(WHITE) for line in lines],
+        [not line or not line.strip(WHITE) for line in lines],
+        low,
     )

@@ -81,6 +81,22 @@ class Words(NamedTuple):
                 return self.pattern.search(text)
         return None
 
+    def each(self, lines: Sequence[str], low: str) -> list[bool]:
+        """Say of each line whether it has one; stems that are in no line are not asked for.
+
+        Args:
+            lines: of a text.
+            low: the text in lower case.
+
+        >>> ERROR.each(["ok", "failed"], "ok failed")
+        [False, True]
+        """
+        stems = tuple(stem for stem in self.stems if stem in low)
+        if not stems:
+            return [False] * len(lines)
+        search = self._replace(stems=stems).search
+        return [search(line) is not None for line in lines]
+
 
 _STEMS = (
     "error",
@@ -125,8 +141,9 @@ PASS: Final = Words(
 )
 """The words of a test that passed."""
 
-PROGRESS: Final = re.compile(
-    rf"(?:\A|{_W})(?:[0-9]{{1,3}}%|\[[=#> .-]{{8,}}\]|[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏])(?:{_W}|\Z)"
+PROGRESS: Final = Words(
+    re.compile(rf"(?:\A|{_W})(?:[0-9]{{1,3}}%|\[[=#>\x20.-]{{8,}}\]|[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏])(?:{_W}|\Z)"),
+    ("%", "]", *"⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"),
 )
 """A percentage, a bar or a spinner that stands by itself."""
 
