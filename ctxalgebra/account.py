@@ -11,7 +11,7 @@ from ctxalgebra.model.checks import check_callable, mistyped
 from ctxalgebra.model.entries import Entry, Reply, Sent, UsageReport
 from ctxalgebra.model.head import Usage
 from ctxalgebra.model.session import Fold, Node, Session, check_session, fold
-from ctxalgebra.model.view import Break, Measure, View, step
+from ctxalgebra.model.view import Break, Measure, View, step, weigh
 from ctxalgebra.tokens import chars4
 
 __all__ = ["Account", "DryRun", "PricedBreak", "account", "breaks", "dry_run", "split"]
@@ -59,7 +59,7 @@ class Account:
 
 def split(view: View, measure: Measure) -> tuple[int, int, int]:
     """Split the tokens of the request sent at this view into shared, rebilled and fresh."""
-    head = measure(view.head)
+    head = weigh(measure, view.head)
     slots, end, sent = view.slots, view.end, view.sent
     total = head + slots.total(measure, end)
     if sent is None or sent.before < 0:
@@ -70,7 +70,7 @@ def split(view: View, measure: Measure) -> tuple[int, int, int]:
         rebilled = head if sent.shared < 0 else 0
         for index in range(max(sent.shared, 0), end):
             if slots.numbers[index] < sent.before:
-                rebilled += measure(slots.messages[index])
+                rebilled += weigh(measure, slots.messages[index])
     return shared, rebilled, total - shared - rebilled
 
 

@@ -24,7 +24,8 @@ on every branch, until another route counts otherwise.
   keeps its proportion. The next report tells what that got wrong: a deficit goes to the head and
   to what was not reported, in proportion; a surplus to the latter alone, since a head doesn't
   grow with the conversation.
-* A report that is four times off is put aside. If the next one says the same, it was right.
+* A report that is four times off is put aside. If the next one says the same, it was right, but
+  not where it is less than texts can cost. An output that is four times off is no guess at all.
 
 All numbers are integers, costs never fall as messages come, and right after a report that was
 believed the estimate of that request is the report (specification of the paging system,
@@ -45,14 +46,21 @@ from attrs import frozen
 from ctxalgebra.model.checks import check_callable, mistyped
 from ctxalgebra.model.entries import Reply, UsageReport
 from ctxalgebra.model.head import Head, Route, Usage
+from ctxalgebra.model.parts import Message, Text
 from ctxalgebra.model.session import Fold, Node, Session, fold
-from ctxalgebra.model.view import Measure, Shown, Slots, View
+from ctxalgebra.model.view import Measure, Shown, Slots, View, weigh
 from ctxalgebra.tokens import ceil_div, chars4
 
 __all__ = ["Calibration", "Costs", "calibrate", "costs", "estimate"]
 
 MOST = 4
 """How many times off a first report, or a later one, is believed."""
+
+LEAST = 16
+"""So many characters of text cost a token at least."""
+
+SMALL = 16
+"""So many tokens more or less tell nothing: what frames a message weighs as much."""
 
 WINDOW = 1 << 14
 """When so many measured tokens have told the scale, each counts half from then on."""
@@ -171,6 +179,23 @@ def _shared(low: int, part: int, totals: list[int]) -> list[int]:
     return [low + part * (total - below) // whole for total in totals[1:]]
 
 
+def _least(value: Message | Head) -> int:
+    """Give the fewest tokens that a message or a head can cost, whatever counts them.
+
+    Texts and calls alone: what a provider takes for an image, or leaves out of what was thought,
+    nobody knows.
+    """
+    if isinstance(value, Head):
+        return value.characters // LEAST
+    size = sum(len(part.text) for part in value.parts if isinstance(part, Text))
+    return (size + sum(len(call.name) + len(call.arguments) for call in value.calls)) // LEAST
+
+
+def _fewest(slots: Slots, start: int, end: int) -> int:
+    """Give the fewest tokens by which a request grows with these messages."""
+    return slots.total(_least, end) - slots.total(_least, start) - SMALL
+
+
 def _totals(slots: Slots, measure: Measure, start: int, end: int) -> list[int]:
     return [slots.total(measure, at) for at in range(start, end + 1)]
 
@@ -182,6 +207,12 @@ def _singles(sums: list[int]) -> list[int]:
 
 def _scaled(known: _Known, raw: int) -> int:
     return -(-raw * known.numerator // known.denominator)
+
+
+def _said(known: _Known, raw: int, output: int) -> bool:
+    """Say whether a reply that measures so much can be what was reported as output."""
+    expected = _scaled(known, raw)
+    return output <= MOST * (expected + SMALL) and expected <= MOST * (output + SMALL)
 
 
 def _until(known: _Known) -> tuple[int, int, int]:
@@ -235,12 +266,12 @@ def _moved(known: _Known, head: Head, slots: Slots, end: int, measure: Measure) 
     costs = [single[at] for at in places]
     loose = {slot for slot, at in enumerate(places) if at < 0 or new[slot] != old[at]}
     for slot in loose:
-        at, weight = places[slot], measure(new[slot])
+        at, weight = places[slot], weigh(measure, new[slot])
         if at < 0:
             costs[slot] = _scaled(known, weight)
-        elif whole := measure(old[at]):
+        elif whole := weigh(measure, old[at]):
             costs[slot] = ceil_div(costs[slot] * weight, whole)
-    measured = measure(head)
+    measured = weigh(measure, head)
     return known._replace(
         head=head,
         cost=known.cost if head == known.head else _head_cost(known, measured),
@@ -273,7 +304,7 @@ def _settled(known: _Known, sent: Shown, reported: int, measure: Measure, *, ane
     """
     slots, end, first = sent.slots, sent.end, known.route is None
     if first:
-        head = measure(sent.head)
+        head = weigh(measure, sent.head)
         known = known._replace(cost=head, measured=head)
     sums = _costed(known)
     until, cost, raw = _until(known)
@@ -292,7 +323,7 @@ def _settled(known: _Known, sent: Shown, reported: int, measure: Measure, *, ane
         cost = ceil_div(free * known.cost, whole)
     else:
         cost = known.cost
-    most = MOST * sum(measure(slots.messages[at]) for at in guesses)
+    most = MOST * sum(weigh(measure, slots.messages[at]) for at in guesses)
     if share and free - cost > most and (first or not anew):
         cost = max(cost, free - share)  # so much no message weighs: it is the head
     left = free - cost
@@ -333,6 +364,10 @@ def _reported(known: _Known, sent: Shown, reported: int, measure: Measure) -> _K
     _, cost, below = _until(known)
     expected = known.cost + cost + _scaled(known, raw - below)
     believable = expected <= MOST * reported <= MOST * MOST * expected
+    if end > known.end and known.loose is None:
+        # Hardly more than before, for a long text, says that one of the two is wrong.
+        gained = reported - known.cost - known.sums[known.end]
+        believable = believable and not 0 <= gained < _fewest(slots, known.end, end)
     if not believable and not known.doubt <= 2 * reported <= 4 * known.doubt:
         return None
     anew = sent.head.route != known.route
@@ -377,6 +412,8 @@ def _extended(
     whole = reported - cost
     gained, measured = whole - before, raw - below
     if gained < 0 or reported > MOST * (cost + before + measured):
+        return None
+    if gained * MOST < measured and gained < _fewest(slots, start, end):
         return None
     new, low, first = [whole], before, start
     if behind >= 0:
@@ -425,6 +462,9 @@ def _calibration(measure: Measure) -> Fold[_Known]:
         slots, end, output, tail = view.slots, sent.end, usage.output, -1
         if output and end < view.end and slots.messages[end].role == "assistant":
             tail = slots.total(measure, end + 1)
+            raw = tail - slots.total(measure, end)
+            if not _said(known, raw, output):
+                tail = -1
         now = known
         if known.slots is not sent.slots or known.head is not sent.head:
             now = _at(known, sent.head, sent.slots, end, measure)
@@ -432,6 +472,8 @@ def _calibration(measure: Measure) -> Fold[_Known]:
             extended = _extended(now, end, usage.input, output, tail, slots, measure)
             if extended is not None:
                 return extended
+        if usage.input < sent.slots.total(_least, end) + _least(sent.head):
+            return known  # no text costs so little
         found = _reported(now, sent, usage.input, measure)
         if found is None:
             return known._replace(doubt=usage.input)
@@ -497,7 +539,7 @@ def estimate(session: Session, *, measure: Measure = chars4) -> int:
     view = session.view
     raw = view.slots.total(measure, view.end)
     if known.route is None:
-        return measure(view.head) + raw
+        return weigh(measure, view.head) + raw
     cost, below = known.cost + known.sums[known.end], known.raw
     if known.tail >= 0 >= known.lean:
         cost, below = cost + known.output, known.tail
@@ -525,5 +567,5 @@ denominator=2000))
     until, cost, raw = _until(known)
     totals = _totals(view.slots, measure, until, view.end)
     sums += [cost + _scaled(known, total - raw) for total in totals[1:]]
-    head = measure(view.head) if known.route is None else known.cost
+    head = weigh(measure, view.head) if known.route is None else known.cost
     return Costs(head, tuple(sums), _fit(known))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import pickle
 import random
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from ctxalgebra import (
     Cut,
     Drop,
     Head,
+    Image,
     InvalidArgument,
     Replace,
     Route,
@@ -29,6 +31,7 @@ from ctxalgebra import (
     ToolCall,
     Usage,
     UsageReport,
+    account,
     assistant,
     at_leaf,
     calibrate,
@@ -363,7 +366,7 @@ def test_one_absurd_report_erases_nothing(absurd):
     assert costs(again).sums[:4] == costs(good).sums[:4]
 
 
-@pytest.mark.parametrize("counted", [300, 60_000])
+@pytest.mark.parametrize("counted", [1200, 60_000])
 def test_two_reports_that_say_the_same_are_believed(counted):
     good = payloads((1000, 3000), (1000, 5000), system=500)
     bad = turn(good, user(of(10)), "y", usage=Usage(input=counted))
@@ -371,6 +374,96 @@ def test_two_reports_that_say_the_same_are_believed(counted):
     assert costs(agreed).head + costs(agreed).sums[7] == counted + 10
     other = turn(bad, user(of(10)), "y", usage=Usage(input=10**7))
     assert calibrate(other) == calibrate(good), "two that differ are two in doubt"
+
+
+@pytest.mark.parametrize("absurd", [1, 250])
+def test_what_is_less_than_texts_can_cost_is_never_believed(absurd):
+    # Fewer tokens than one for 16 characters: by a first report, or by two that say the same.
+    first = turn(Session(), user(of(2000)), "y", usage=Usage(input=absurd))
+    assert calibrate(first) == Calibration()
+    again = turn(first, user(of(10)), "y", usage=Usage(input=absurd))
+    assert estimate(again) == 2012
+    good = turn(again, user(of(10)), "y", usage=Usage(input=3000))
+    worse = turn(good, user(of(4000)), "y", usage=Usage(input=absurd))
+    worse = turn(worse, user(of(10)), "y", usage=Usage(input=absurd))
+    assert calibrate(worse) == calibrate(good)
+    assert estimate(worse) > 6000
+    thought = assistant(Thinking(of(9000)))  # most providers take it out, or never count it
+    session, _ = send(record(Session(), user("x"), thought, user((Image("", "image/png"),))))
+    session = reply(session, "completed", assistant("y"), usage=Usage(input=90))
+    assert costs(session).head + costs(session).sums[3] == 90
+
+
+def test_a_report_that_stays_the_same_though_a_long_text_came_is_in_doubt():
+    good = payloads((1000, 3000), (1000, 5000), system=500)
+    stale = turn(good, user(of(2000)), "y", usage=Usage(input=5000))
+    assert calibrate(stale) == calibrate(good)
+    assert estimate(stale) > 7000
+    agreed = turn(stale, user(of(10)), "y", usage=Usage(input=5001))
+    assert costs(agreed).head + costs(agreed).sums[7] == 5001
+    far = turn(good, user(of(40_000)), "y", usage=Usage(input=19_000))
+    assert costs(far).head + costs(far).sums[5] == 19_000, "less than was thought, but it can be"
+
+
+@pytest.mark.parametrize(
+    ("answered", "output"),
+    [(100_000, 1), (100_000, 10_000), (100, 10**9), (100, 700), (1, 100)],
+)
+def test_an_output_that_is_four_times_off_is_no_guess(answered, output):
+    # A stream begins with an output of 1, for example: what was told too early is not the cost.
+    session, _ = send(record(Session(), user(of(1000))))
+    plain = reply(session, "completed", assistant(of(answered)), usage=Usage(input=1000))
+    wrong = reply(session, "completed", assistant(of(answered)), usage=Usage(1000, output))
+    assert estimate(wrong) == estimate(plain) == 1000 + answered
+    told = turn(wrong, user(of(10)), "y", usage=Usage(input=1100 + 2 * answered))
+    assert costs(told).head + costs(told).sums[3] == 1100 + 2 * answered
+    near = reply(session, "completed", assistant(of(answered)), usage=Usage(1000, 3 * answered))
+    assert estimate(near) == 1000 + 3 * answered
+
+
+# Measures that fail
+
+
+def test_a_measure_that_raises_is_the_askers_and_no_report_is_lost_by_it():
+    broken = False
+
+    def measure(value):
+        if broken:
+            raise OSError("the tokenizer's file is gone")
+        return chars4(value)
+
+    session = turn(record(Session(), Head(system=of(50))), user(of(100)), "y", usage=Usage(300))
+    for ask in (estimate, calibrate, costs, partial(select, budget=9000, target=900)):
+        broken = False
+        ask(session, measure=measure)
+        broken = True
+        later, _ = send(record(session, user(of(10)), user(of(10))))
+        later = reply(later, "completed", assistant("y"), usage=Usage(400))
+        later = record(later, Cut(1, user("notice"), "w", breaks=True))
+        assert len(later) == len(session) + 5
+        with pytest.raises(OSError, match="gone"):
+            ask(later, measure=measure)
+        broken = False
+        assert estimate(later, measure=measure) == estimate(later)
+        assert costs(later, measure=measure) == costs(later)
+
+
+@pytest.mark.parametrize("wrong", [None, 1.5, "3", True, -1])
+def test_a_measure_that_gives_no_number_of_tokens_is_refused(wrong):
+    def heads(value):
+        return wrong if isinstance(value, Head) else chars4(value)
+
+    def messages(value):
+        return chars4(value) if isinstance(value, Head) else wrong
+
+    session = turn(record(Session(), Head(system=of(50))), user(of(100)), "y", usage=Usage(300))
+    for measure in (heads, messages):
+        for ask in (estimate, calibrate, costs, partial(pressure, budget=9000), account):
+            with pytest.raises(InvalidArgument) as caught:
+                ask(session, measure=measure)
+            assert (caught.value.code, caught.value.field) == ("wrong-type", "measure")
+        later = turn(session, user("z"), "y", usage=Usage(400))
+        assert len(later) == len(session) + 3
 
 
 def test_what_reports_nothing_is_passed_over():
@@ -483,9 +576,9 @@ def test_another_head_keeps_what_it_costs_over_its_measure():
     session = payloads((100, 1000), system=400)
     assert costs(session).head == 800
     assert costs(record(session, Head(system=of(300)))).head == 700
-    light = payloads((100, 100), system=400)
-    assert costs(light).head == 80
-    assert costs(record(light, Head(system=of(100)))).head == 20
+    light = payloads((100, 150), system=400)
+    assert costs(light).head == 120
+    assert costs(record(light, Head(system=of(100)))).head == 30
     assert costs(record(light, light.head)) == costs(light)
     bare = record(light, Head())
     assert costs(bare).head == 0

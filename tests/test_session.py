@@ -292,6 +292,36 @@ def test_travelling_refolds_one_stretch_at_most():
         assert steps <= STRETCH
 
 
+def test_a_fold_that_raises_keeps_nothing_from_being_recorded():
+    def upto(number, along):
+        def step(value, node, view):
+            if node.number == number:
+                raise OSError("gone")
+            return value + 1
+
+        return Fold("upto", 0, step, along=along)
+
+    session = loop(3)
+    bad = [upto(number, along) for number in (9, 64, 70) for along in ("path", "log")]
+    for what in (COUNT, *bad, COUNT_LOG):
+        fold(session, what)
+    later = loop(30, session)
+    assert later == loop(30, loop(3))
+    assert set(later.folds) == {COUNT, COUNT_LOG}
+    assert fold(later, COUNT) == fold(later, COUNT_LOG) == 99
+    for what in bad:
+        with pytest.raises(OSError, match="gone"):
+            fold(later, what)
+        assert fold(at_leaf(session, 8), what) == 9
+    assert fold(at_leaf(later, 63), bad[2]) == 64
+    assert fold(at_leaf(later, 63), COUNT) == 64
+
+    stop = Fold("stop", 0, lambda value, node, view: sys.exit())
+    fold(Session(), stop)
+    with pytest.raises(SystemExit):
+        fold(session, stop)
+
+
 @given(st.lists(st.integers(-1, 40), max_size=30), st.data())
 def test_folds_from_memory_equal_folds_from_scratch_on_every_branch(jumps, data):
     session = Session()

@@ -11,6 +11,7 @@ leaf.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from types import MappingProxyType
 from typing import Any, Generic, Literal, Self, TypeVar, cast
 
@@ -40,6 +41,9 @@ __all__ = [
 ]
 
 STRETCH = 64
+
+_WHATEVER = suppress(Exception)
+"""Folds may be anyone's, and raise anything."""
 
 T = TypeVar("T")
 
@@ -240,11 +244,28 @@ def append(session: Session, entry: Entry) -> Session:
     folds = session.folds
     for known in folds:
         if known.reads is None or type(entry) in known.reads:
-            folds = {f: _stepped(f, value, node, view) for f, value in folds.items()}
+            before, folds = folds, {}
+            with _WHATEVER:
+                folds = {f: _stepped(f, value, node, view) for f, value in before.items()}
+            if not folds:
+                folds = _standing(before, node, view)
             break
     if not node.depth % STRETCH:
         object.__setattr__(node, "kept", {_VIEW: view, **folds})
     return Session(node, node, view, folds)
+
+
+def _standing(folds: Mapping[Fold[Any], Any], node: Node, view: View) -> dict[Fold[Any], Any]:
+    """Step the folds, and forget those that raise.
+
+    An entry tells what happened: no fold may keep it from being recorded. Whoever asks for a fold
+    that was forgotten has it computed, and gets the error.
+    """
+    standing: dict[Fold[Any], Any] = {}
+    for what, value in folds.items():
+        with _WHATEVER:
+            standing[what] = _stepped(what, value, node, view)
+    return standing
 
 
 def _stepped(what: Fold[T], value: T, node: Node, view: View) -> T:

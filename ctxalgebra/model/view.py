@@ -28,11 +28,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 from attrs import evolve, frozen
 
+from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.checks import check_callable, mistyped
 from ctxalgebra.model.entries import (
     Answer,
@@ -64,6 +66,7 @@ __all__ = [
     "hide_thinking",
     "replaced",
     "step",
+    "weigh",
 ]
 
 HEAD = -1
@@ -73,6 +76,20 @@ Measure = Callable[[Message | Head], int]
 """An estimate in tokens, of a message or of a head. Pure: equal values get equal numbers."""
 
 Numbered = tuple[tuple[int, Message], ...]
+
+
+def weigh(measure: Measure, value: Message | Head) -> int:
+    """Measure a message or a head, and refuse what is no number of tokens.
+
+    Raises:
+        InvalidArgument: `wrong-type`, the measure gave no integer, or a negative one.
+    """
+    tokens: object = measure(value)
+    if type(tokens) is not int or tokens < 0:
+        raise InvalidArgument(
+            "wrong-type", f"a measure gives tokens, not {tokens!r:.40}", field="measure"
+        )
+    return tokens
 
 
 class Slots:
@@ -95,7 +112,8 @@ class Slots:
         is the same whoever writes it.
 
         Raises:
-            InvalidArgument: `wrong-type`, the measure can't be called, or not be remembered.
+            InvalidArgument: `wrong-type`, the measure can't be called, or not be remembered, or
+                gives no number of tokens.
         """
         try:
             sums = self.sums.get(measure)
@@ -112,7 +130,7 @@ class Slots:
         while (total := sums[at]) < 0:
             at -= 1
         for index in range(at, end):
-            total += measure(self.messages[index])
+            total += weigh(measure, self.messages[index])
             sums[index + 1] = total
         return total
 
@@ -126,14 +144,16 @@ class Slots:
         for measure, totals in earlier.sums.items():
             known = totals.index(-1) if totals[-1] < 0 else len(totals)
             ours = totals[: min(same + 1, known)]
-            if known > same + 1:
-                weights = [
-                    totals[origin + 1] - totals[origin]
-                    if 0 <= origin < known - 1
-                    else measure(self.messages[slot])
-                    for slot, origin in enumerate(origins, same)
-                ]
-                ours = [*ours[:-1], *accumulate(weights, initial=ours[-1])]
+            # Recording must not fail by a measure: whoever asks for the total gets its error.
+            with suppress(Exception):
+                if known > same + 1:
+                    weights = [
+                        totals[origin + 1] - totals[origin]
+                        if 0 <= origin < known - 1
+                        else weigh(measure, self.messages[slot])
+                        for slot, origin in enumerate(origins, same)
+                    ]
+                    ours = [*ours[:-1], *accumulate(weights, initial=ours[-1])]
             self.sums[measure] = ours
 
 
