@@ -6,6 +6,7 @@ import json
 import time
 from decimal import ROUND_HALF_UP, Decimal
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from attrs import fields
@@ -723,9 +724,49 @@ def test_searches_that_are_none(op):
 def test_odd_tools_are_weighed_and_searched():
     odd = {"name": 5, "description": None, "parameters": None, "promptGuidelines": [1, "a b", None]}
     assert asked("estimate_tool_spec_tokens", tool=odd) == text_tokens("  {} a b")
-    assert asked("estimate_tool_spec_tokens", tool={"promptGuidelines": "ab"}) >= 1
+    for lines in ("ab", True, 5, {"a": 1}, None):
+        assert asked("estimate_tool_spec_tokens", tool={"promptGuidelines": lines}) == 2
     (told,) = asked("lazy_tools", tools=[odd], skills=[], active=[], ops=[{**SEARCH, "kind": 7}])
     assert told["matches"] == []
+
+
+# Whatever stands anywhere
+
+ANYTHING = (None, True, -1, 2.5, 10**30, "", "x", "\ud800", [], [None], {}, {"type": "text"}, [[]])
+VECTORS = Path(__file__).parent / "vectors" / "v1" / "memory_rules.jsonl"
+ROWS = [json.loads(line) for line in VECTORS.read_bytes().splitlines()]
+
+
+def places(value):
+    """List the places of a value, those of its members among them."""
+    found = [()]
+    for place in found:
+        inner = value
+        for step in place:
+            inner = inner[step]
+        if isinstance(inner, dict | list):
+            steps = inner if isinstance(inner, dict) else range(len(inner))
+            found += [(*place, step) for step in steps]
+    return found[1:]
+
+
+def put(value, place, new):
+    if not place:
+        return new
+    changed = value.copy()
+    changed[place[0]] = put(value[place[0]], place[1:], new)
+    return changed
+
+
+@pytest.mark.parametrize("operation", sorted({row["operation"] for row in ROWS}))
+def test_whatever_stands_anywhere_there_is_an_answer(operation):
+    for row in ROWS:
+        if row["operation"] != operation or "error" in row:
+            continue
+        for place in places(row["input"]):
+            for value in ANYTHING:
+                told = door.result(operation, put(row["input"], place, value))
+                assert told.get("error", {}).get("code") != "internal-error", (place, value, told)
 
 
 # Hostile lengths

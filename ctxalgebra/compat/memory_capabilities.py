@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from attrs import evolve, field, frozen
 
@@ -120,7 +120,8 @@ def _text(owner: Capability, name: str) -> str:
 
 def _guidelines(tool: Capability) -> str:
     lines = tool.get("promptGuidelines")
-    return " ".join(line for line in lines if isinstance(line, str)) if lines else ""
+    listed = cast("list[object]", lines) if isinstance(lines, list) else []
+    return " ".join(line for line in listed if isinstance(line, str))
 
 
 def tool_tokens(tool: Capability) -> int:

@@ -216,17 +216,15 @@ def stats(*, ops: list[list[Any]]) -> Any:
 
 # Requests
 
-_ROLES = frozenset(
-    {
-        "user",
-        "assistant",
-        "toolResult",
-        "system",
-        "custom",
-        "bashExecution",
-        "branchSummary",
-        "compactionSummary",
-    }
+_ROLES = (
+    "user",
+    "assistant",
+    "toolResult",
+    "system",
+    "custom",
+    "bashExecution",
+    "branchSummary",
+    "compactionSummary",
 )
 
 
