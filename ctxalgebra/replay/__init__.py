@@ -3,6 +3,7 @@
 from ctxalgebra.replay.boundaries import Anthropic, Boundaries, OpenAI
 from ctxalgebra.replay.cache import BREAKPOINTS, CACHES, cache_named
 from ctxalgebra.replay.layout import Cache, Miss, Outcome
+from ctxalgebra.replay.memory import STAGES, heuristic_tagger
 from ctxalgebra.replay.prefixes import Prefixes, blocks, gemini, ideal
 from ctxalgebra.replay.replay import PIPELINES, Declared, Plan, Run, plan, replay, resend
 from ctxalgebra.replay.report import (
@@ -19,6 +20,7 @@ __all__ = [
     "BREAKPOINTS",
     "CACHES",
     "PIPELINES",
+    "STAGES",
     "Anthropic",
     "Boundaries",
     "Cache",
@@ -38,6 +40,7 @@ __all__ = [
     "compare_reported",
     "default_budget",
     "gemini",
+    "heuristic_tagger",
     "ideal",
     "plan",
     "replay",

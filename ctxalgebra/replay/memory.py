@@ -76,6 +76,8 @@ def full(stages: Sequence[str] = STAGES, *, budget: int, target: int, measure: M
         if name not in STAGES:
             text = f"there is no stage {name!r}: {', '.join(STAGES)}"
             raise InvalidArgument("invalid-argument", text, field="stages")
+    # Views are shorter than what they stand for: smaller exchanges are worth dropping, too.
+    share = 8 if "compact" in stages else 4
     limit = partial(limit_output, tools=(*_SHELLS, *_RETRIEVAL), tail=_SHELLS)
     tags = partial(tag_results, tools=_RETRIEVAL, aux=0, measure=measure)
     steps: tuple[tuple[str, Stage], ...] = (
@@ -85,7 +87,9 @@ def full(stages: Sequence[str] = STAGES, *, budget: int, target: int, measure: M
         ("tag", partial(drive, stage=tags, effects=heuristic_tagger)),
         (
             "prune",
-            partial(prune_suffix, stub_over=target, drop_over=ceil_div(target, 4), measure=measure),
+            partial(
+                prune_suffix, stub_over=target, drop_over=ceil_div(target, share), measure=measure
+            ),
         ),
         ("select", partial(select, budget=budget, target=target, measure=measure)),
         ("tag", partial(forget, aux=0, measure=measure)),
