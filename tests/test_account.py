@@ -251,3 +251,12 @@ def test_explain_of_a_message_with_blank_text_beside_other_parts():
     assert told(session, 0) == ("shown", "it is shown without its blank text", ())
     assert told(session, 1) == ("shown", "it is shown without its blank text", ())
     assert explain(session, user("a")).number == 0
+
+
+@pytest.mark.parametrize("usage", [(3, 0, 10_000), (3, 0, 0, 4), (3, 9, 2, 2)])
+def test_usage_whose_input_lacks_what_the_cache_has_is_refused(usage):
+    # Whoever forgets to add the numbers of the cache would teach the calibration nonsense.
+    with pytest.raises(InvalidArgument) as caught:
+        Usage(*usage)
+    assert (caught.value.code, caught.value.field) == ("invalid-argument", "input")
+    assert Usage(3, 0, 2, 1).input == 3

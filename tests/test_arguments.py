@@ -121,7 +121,7 @@ LEGAL = {
     "Thinking": {"text": "t", "signature": "s", "redacted": False},
     "Tool": {"name": "n", "description": "d", "schema": "{}"},
     "ToolCall": {"id": "i", "name": "n", "arguments": "{}", "signature": "s"},
-    "Usage": {"input": 1, "output": 1, "cache_read": 1, "cache_write": 1},
+    "Usage": {"input": 2, "output": 1, "cache_read": 1, "cache_write": 1},
     "UsageReport": {"sent": 3, "usage": Usage()},
     "abandon": {"session": OPEN, "call": "c2", "reason": "r"},
     "account": {"session": SESSION, "measure": chars4},

@@ -437,7 +437,8 @@ def test_usage_of_a_reply():
     kin = {"input_tokens": 5, "output_tokens": 1, "input_tokens_details": {"cached_tokens": 3}}
     deepseek = {"prompt_tokens": 7, "prompt_cache_hit_tokens": 6}
     lines = [ASK]
-    said = (openai, kin, deepseek, {"prompt_tokens": -1}, {}, 5)
+    dirty = {"prompt_tokens": 2, "prompt_cache_hit_tokens": 6}  # without what the cache has
+    said = (openai, kin, deepseek, dirty, {"prompt_tokens": -1}, {}, 5)
     lines += [{**DONE, "usage": usage} for usage in said]
     lines.append({**DONE, "metrics": kin})
     found = [n.entry.usage for n in log(read(lines).session) if isinstance(n.entry, Reply)]
@@ -445,6 +446,7 @@ def test_usage_of_a_reply():
         Usage(9, 2, 4),
         Usage(5, 1, 3),
         Usage(7, 0, 6),
+        Usage(8, 0, 6),
         None,
         None,
         None,

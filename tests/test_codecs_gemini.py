@@ -607,6 +607,7 @@ def test_heads_from_elsewhere():
           "thoughtsTokenCount": 5, "toolUsePromptTokenCount": 7, "totalTokenCount": 122},
          Usage(107, 15, 60)),
         ({"prompt_token_count": 3, "thoughts_token_count": 2}, Usage(3, 2)),
+        ({"promptTokenCount": 3, "cachedContentTokenCount": 4}, Usage(7, 0, 4)),
         ({"promptTokenCount": 1.5}, None),
         ({"promptTokenCount": -5, "candidatesTokenCount": 1}, None),
         ({}, None),

@@ -548,6 +548,11 @@ def test_changed_results():
             },
             Usage(5, 2, 3, 1),
         ),
+        ({"input_tokens": 3, "input_tokens_details": {"cached_tokens": 9}}, Usage(12, 0, 9)),
+        (
+            {"input_tokens": 8, "cached_input_tokens": 8, "cache_write_input_tokens": 1},
+            Usage(17, 0, 8, 1),
+        ),
         ({"input_tokens": 0, "output_tokens": 0}, None),
         ({"input_tokens": -1, "output_tokens": 2}, None),
         (None, None),

@@ -17,7 +17,17 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ctxalgebra.codecs.given import messages_of
-from ctxalgebra.codecs.lines import Json, compact, integer, objects, parse, plain, quote, string
+from ctxalgebra.codecs.lines import (
+    Json,
+    compact,
+    integer,
+    objects,
+    parse,
+    plain,
+    quote,
+    string,
+    usage_of,
+)
 from ctxalgebra.errors import DecodeError
 from ctxalgebra.model.head import Usage
 from ctxalgebra.model.parts import Image, Message, Opaque, Part, Role, Text, Thinking, ToolCall
@@ -210,7 +220,7 @@ def read_usage(value: Json) -> Usage | None:
         integer(usage.get("completion_tokens", usage.get("output_tokens"))) or 0,
         integer(details.get("cached_tokens", usage.get("prompt_cache_hit_tokens"))) or 0,
     ]
-    return Usage(*counts) if min(counts) >= 0 and any(counts) else None
+    return usage_of(*counts)
 
 
 # Writing

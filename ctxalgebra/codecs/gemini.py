@@ -48,7 +48,17 @@ from ctxalgebra.codecs.gemini_parts import as_object, get, name_of
 from ctxalgebra.codecs.giveback import Said, give_back
 from ctxalgebra.codecs.given import check_request
 from ctxalgebra.codecs.intake import Decoded, bound
-from ctxalgebra.codecs.lines import LIMIT, Json, compact, drain, integer, parse, plain, string
+from ctxalgebra.codecs.lines import (
+    LIMIT,
+    Json,
+    compact,
+    drain,
+    integer,
+    parse,
+    plain,
+    string,
+    usage_of,
+)
 from ctxalgebra.errors import DecodeError
 from ctxalgebra.model.head import Head, Route, Tool, Usage
 from ctxalgebra.model.parts import Message
@@ -214,7 +224,7 @@ def read_usage(value: Json) -> Usage | None:
         + count("thoughtsTokenCount", "thoughts_token_count"),
         count("cachedContentTokenCount", "cached_content_token_count"),
     ]
-    return Usage(*counts) if min(counts) >= 0 and any(counts) else None
+    return usage_of(*counts)
 
 
 def _plain_text(part: Json) -> str | None:

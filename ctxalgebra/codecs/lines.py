@@ -26,6 +26,7 @@ from attrs import frozen
 
 from ctxalgebra.errors import DecodeError, InvalidArgument
 from ctxalgebra.model.checks import check_type, mistyped
+from ctxalgebra.model.head import Usage
 
 __all__ = [
     "BOM",
@@ -51,6 +52,7 @@ __all__ = [
     "spans",
     "split",
     "string",
+    "usage_of",
 ]
 
 MAX_DEPTH = 500
@@ -437,6 +439,21 @@ def integer(value: Json, digits: int = 15) -> int | None:
     if isinstance(value, Number) and len(value.text) <= digits and _INTEGER.fullmatch(value.text):
         return int(value.text)
     return None
+
+
+def usage_of(counted: int, output: int, read: int, write: int = 0) -> Usage | None:
+    """Give what was counted; None when that is nothing, or negative.
+
+    Where the cache has more than the input, the input was told without it, as some gateways do.
+
+    >>> usage_of(3, 1, 100)
+    Usage(input=103, output=1, cache_read=100, cache_write=0)
+    """
+    if min(counted, output, read, write) < 0 or not (counted or output or read or write):
+        return None
+    if read + write > counted:
+        counted += read + write
+    return Usage(counted, output, read, write)
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -29,7 +29,7 @@ from typing import Any
 
 from attrs import evolve
 
-from ctxalgebra.codecs.lines import Json, compact, integer, objects, string
+from ctxalgebra.codecs.lines import Json, compact, integer, objects, string, usage_of
 from ctxalgebra.errors import DecodeError
 from ctxalgebra.model.head import Usage
 from ctxalgebra.model.parts import Image, Message, Opaque, Part, Role, Text, Thinking, ToolCall
@@ -247,4 +247,4 @@ def read_usage(value: Json) -> Usage | None:
         integer(details.get("cached_tokens", usage.get("cached_input_tokens"))) or 0,
         integer(details.get("cache_write_tokens", usage.get("cache_write_input_tokens"))) or 0,
     ]
-    return Usage(*counts) if min(counts) >= 0 and any(counts) else None
+    return usage_of(*counts)

@@ -94,7 +94,11 @@ class Usage:
         input: all input tokens, those read from and written to the cache included (providers
             differ: Anthropic and Bedrock exclude them, rule C9).
         output: tokens of the reply.
-        cache_read, cache_write: parts of `input`.
+        cache_read, cache_write: parts of `input`, together at most as many.
+
+    Raises:
+        InvalidArgument: `wrong-type`; `invalid-argument`, negative, or more from and to the cache
+            than in all: the provider's input has to be added first.
     """
 
     input: int = 0
@@ -108,3 +112,9 @@ class Usage:
             check_type(value, int, name)
             if value < 0:
                 raise InvalidArgument("invalid-argument", "tokens can't be negative", field=name)
+        if self.cache_read + self.cache_write > self.input:
+            raise InvalidArgument(
+                "invalid-argument",
+                "input holds what was read from and written to the cache",
+                field="input",
+            )
