@@ -34,7 +34,7 @@ from ctxalgebra.commands import explain, requests
 from ctxalgebra.compat.paging_lifecycle import LIFECYCLE
 from ctxalgebra.laws import check
 from ctxalgebra.model.view import STEPS
-from ctxalgebra.recall import stats as recall_stats
+from ctxalgebra.recall import report
 from ctxalgebra.replay import command
 from ctxalgebra.transforms import facts, memory_settings, settings
 
@@ -182,7 +182,7 @@ def test_every_name_around_the_working_memory_is_told_on_its_page():
 def test_every_name_around_paging_is_told_on_its_page():
     text = PAGES["reference/paging.md"]
     told = {word for name in quoted(text) for word in re.findall(r"\w+", name)}
-    modules = [settings, recall_stats, *map(import_module, COMPAT)]
+    modules = [settings, report, *map(import_module, COMPAT)]
     assert {name for module in modules for name in module.__all__} <= told
     assert {name.rpartition(".")[2] for name in COMPAT} <= told
     rows = tables(sections("reference/paging.md")["Lifecycle"])["event"]

@@ -16,7 +16,7 @@ from ctxalgebra.compat.paging_select import FALLBACKS, select_context
 from ctxalgebra.compat.paging_session import PagingState, next_request
 from ctxalgebra.compat.paging_tokens import Estimates, record_response
 from ctxalgebra.errors import CODES
-from ctxalgebra.recall.stats import thousands
+from ctxalgebra.recall.report import thousands
 from ctxalgebra.transforms.settings import PagingSettings, resolve_settings, warn_headroom
 
 

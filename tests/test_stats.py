@@ -22,7 +22,7 @@ from ctxalgebra import (
     user,
 )
 from ctxalgebra.compat.paging_stats import host_stats
-from ctxalgebra.recall.stats import Stats, stats
+from ctxalgebra.recall.report import Stats, stats
 
 
 def turn(session, text, usage=None, outcome="completed"):
@@ -40,6 +40,25 @@ def test_nothing_reported_is_unavailable_and_nothing_sent_is_nothing_read():
     assert (told.input, told.estimated, told.read, told.written) == (100, True, None, None)
     assert told.rows()["Input tokens"] == "~100"
     assert told.rows()["Tokens read"] == "unavailable"
+
+
+def test_what_no_report_tells_of_the_cache_is_unavailable():
+    # A provider that tells nothing of a cache looks like one that never had anything in it.
+    plain = turn(turn(Session(), "x" * 400, Usage(100, 1)), "y", Usage(102, 1))
+    told = stats(plain, budget=1000)
+    assert (told.read, told.written) == (None, None)
+    assert told.text().splitlines()[-2:] == [
+        "  Tokens read          unavailable",
+        "  Tokens written       unavailable",
+    ]
+    other = turn(travel(plain, 0), "z", Usage(103, 1, 40))
+    assert [stats(s, budget=1000).read for s in (other, travel(other, plain.leaf.number))] == [
+        40,
+        40,
+    ], "a report on any branch tells"
+    assert stats(other, budget=1000).written is None, "nobody says what was written"
+    cold = turn(plain, "z", Usage(103, 1, 0, 90))
+    assert (stats(cold, budget=1000).read, stats(cold, budget=1000).written) == (0, 90)
 
 
 def test_totals_are_over_all_branches_and_the_input_is_that_of_the_path():
@@ -123,12 +142,24 @@ def test_sizes(size, text):
 
 
 @pytest.mark.parametrize(
-    "options",
-    [{"budget": 0}, {"budget": 1.5}, {"budget": 1, "window": 0}, {"budget": 1, "enabled": 1}],
+    ("code", "field", "wrong"),
+    [
+        ("invalid-argument", "budget", 0),
+        ("invalid-argument", "budget", 1.5),
+        ("invalid-argument", "window", 0),
+        ("wrong-type", "enabled", 1),
+        ("wrong-type", "stored", "x"),
+        ("wrong-type", "stored", float("nan")),
+        ("wrong-type", "stored", True),
+        ("invalid-argument", "stored", -5),
+        ("wrong-type", "measure", lambda message: 0.5),
+    ],
 )
-def test_what_is_no_budget_is_refused(options):
-    with pytest.raises(InvalidArgument):
-        stats(Session(), **options)
+def test_what_is_no_budget_or_size_or_measure_is_refused(code, field, wrong):
+    with pytest.raises(InvalidArgument) as caught:
+        stats(record(Session(), user("x")), **{"budget": 9, field: wrong})
+    assert (caught.value.code, caught.value.field) == (code, field)
+    assert stats(Session(), budget=9, stored=0).text().splitlines()[3][-3:] == "0 B"
 
 
 def test_text_off():

@@ -49,7 +49,7 @@ from ctxalgebra.compat.paging_notices import (
     user_message,
 )
 from ctxalgebra.compat.paging_tokens import Estimates
-from ctxalgebra.recall.stats import thousands
+from ctxalgebra.recall.report import thousands
 
 __all__ = ["FALLBACKS", "Mode", "Placed", "Selection", "select_context"]
 

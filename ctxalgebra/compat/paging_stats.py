@@ -1,6 +1,6 @@
 """The report of the paging extension, on the host's entries (paging, section 11).
 
-The report itself is `ctxalgebra.recall.stats.Stats`; here is how the original fills it in.
+The report itself is `ctxalgebra.recall.report.Stats`; here is how the original fills it in.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 from ctxalgebra.codecs.pi_weights import host_tokens
 from ctxalgebra.compat.paging_limits import is_amount
 from ctxalgebra.compat.paging_tokens import reported_input
-from ctxalgebra.recall.stats import Stats
+from ctxalgebra.recall.report import Stats
 from ctxalgebra.transforms.settings import MAX_TOKENS
 
 __all__ = ["LatestInput", "host_stats"]

@@ -20,6 +20,7 @@ from ctxalgebra.recall.items import (
 )
 from ctxalgebra.recall.notice import Recoverable, default_words, recall_notice
 from ctxalgebra.recall.pages import Page, page, read_output
+from ctxalgebra.recall.report import Stats, stats
 from ctxalgebra.recall.search import LIMITS, Direction, Limits, Reference, browse, load, search
 from ctxalgebra.recall.texts import CODE_POINTS, Units, words
 from ctxalgebra.recall.tools import TOOLS, respond
@@ -37,6 +38,7 @@ __all__ = [
     "PublicItem",
     "Recoverable",
     "Reference",
+    "Stats",
     "Units",
     "browse",
     "default_words",
@@ -55,6 +57,7 @@ __all__ = [
     "recall_notice",
     "respond",
     "search",
+    "stats",
     "turn_with",
     "words",
 ]

@@ -12,12 +12,13 @@ from decimal import ROUND_HALF_UP, Decimal
 from attrs import frozen
 
 from ctxalgebra.calibration import estimate
+from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.checks import check_callable, check_type
 from ctxalgebra.model.entries import Replace, Reply, Sent, UsageReport
 from ctxalgebra.model.head import Usage
 from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Node, Session, at_leaf, check_session, log
-from ctxalgebra.model.view import Measure
+from ctxalgebra.model.view import Measure, weigh
 from ctxalgebra.tokens import chars4, check_positive
 
 __all__ = ["UNAVAILABLE", "Stats", "stats", "thousands"]
@@ -188,8 +189,9 @@ def stats(
     History is what was recorded on all branches, replaced and replacing messages alike, in plain
     measured tokens. The input is what the provider reported of the latest request on the path, or
     else its calibrated estimate; it is unavailable before the first request, and once the session
-    goes to another model. Cache totals add up each request of the journal once; they are
-    unavailable as soon as one completed reply came without usage.
+    goes to another model. Cache totals add up each request of the journal once. They are
+    unavailable as soon as one completed reply came without usage, and where no report has any
+    token of the cache: then nobody told, as with tokens written where none ever are.
 
     Args:
         budget: most input tokens of a request, as for `select`.
@@ -215,6 +217,10 @@ def stats(
     check_positive(optional=True, window=window)
     check_type(enabled, bool, "enabled")
     check_callable(measure, "measure")
+    if stored is not None:
+        check_type(stored, int, "stored")
+        if stored < 0:
+            raise InvalidArgument("invalid-argument", "a size is not negative", field="stored")
     usage, messages = _reports(session)
     view = session.view
     tokens: int | None = None
@@ -227,15 +233,17 @@ def stats(
         else:
             tokens = estimate(at_leaf(session, view.sent.number), measure=measure)
     told = [found for found in usage.values() if found is not None]
+    read = sum(found.cache_read for found in told)
+    written = sum(found.cache_write for found in told)
     whole = len(told) == len(usage)
     return Stats(
         enabled,
         stored,
-        sum(map(measure, messages)),
+        sum(weigh(measure, message) for message in messages),
         tokens,
         estimated,
         budget if window is None else min(budget, window),
         window,
-        sum(found.cache_read for found in told) if whole else None,
-        sum(found.cache_write for found in told) if whole else None,
+        read if whole and (read or written or not told) else None,
+        written if whole and (written or not told) else None,
     )
