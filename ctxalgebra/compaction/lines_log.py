@@ -65,6 +65,8 @@ def compress_log(
         if focused and len(focused) * 100 < filled * 85:
             return select("error", lines, folded(lines, focused), focused=True)
     entries, progress = _entries(lines, rules)
+    if not entries and not progress:
+        return None
     cap = capped(180 if errors_only else 100, _MOST, pressure)
     if len(entries) * 100 >= filled * 92 and not progress:
         return compress_generic(plain, query, pressure, cap=cap, rules=rules)

@@ -23,7 +23,7 @@ def _said(mark: Mark) -> str:
             return f"… {_count(mark.of, 'more pattern')} omitted ({lines}{words}) …"
         case "group":
             head = f"{mark.name} ({mark.of} {'match' if mark.of == 1 else 'matches'}"
-        case "other":
+        case _:
             head = f"Other ({_count(mark.of, 'line')}"
     if not mark.lines:
         return f"{head})"
