@@ -260,7 +260,7 @@ _INSTALLERS: Final = word_set(
     "yum apk pacman choco"
 )
 _LOG_WORD = re.compile(r"\blogs?\b", re.ASCII)
-_DOCUMENT: Final = CODE | CONFIG | frozenset({"md", "mdx", "rst", "html", "json", "adoc"})
+_DOCUMENT: Final = CODE | CONFIG | frozenset({"md", "mdx", "rst", "adoc"})
 
 
 def _said(command: Command) -> tuple[str, ...]:
