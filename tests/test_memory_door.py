@@ -345,6 +345,7 @@ def answer(name):
 
 
 TEXT = {"type": "text", "text": "look"}
+ORPHANS = ("w", "x", "y", "z")
 FACT = {"role": "custom", "customType": "fact", "content": "[Wrote a]"}
 
 
@@ -353,7 +354,7 @@ def requests(draw):
     """Draw a conversation, dirty now and then: results that lack, are orphans or are parted."""
     messages = [{"role": "user", "content": "q"}]
     names = iter("abcdefghijklmnop")
-    for _ in range(draw(st.integers(0, 4))):
+    for number in range(draw(st.integers(0, 4))):
         ids = [next(names) for _ in range(draw(st.integers(0, 3)))]
         front = [TEXT] if draw(st.booleans()) else [{"type": "thinking", "thinking": "h"}]
         messages.append(said(*front, *map(call, ids)))
@@ -365,8 +366,8 @@ def requests(draw):
         if not draw(st.integers(0, 4)):
             messages.append(draw(st.sampled_from([FACT, {"role": "user", "content": "go on"}])))
         if not draw(st.integers(0, 9)):
-            messages.append(answer("orphan"))
-    chosen = draw(st.sets(st.sampled_from("abcdefghijklmnop") | st.just("orphan")))
+            messages.append(answer(ORPHANS[number]))
+    chosen = draw(st.sets(st.sampled_from("abcdefghijklmnop") | st.sampled_from(ORPHANS)))
     wide = draw(st.booleans())
     return sorted(set("abcdefghijklmnop") - chosen if wide else chosen), messages
 
