@@ -93,6 +93,7 @@ if TYPE_CHECKING:
     from ctxalgebra.transforms.compact import RETRIEVE, compact_output, retrieve_output
     from ctxalgebra.transforms.digest import default_digest_prompt, digest_output
     from ctxalgebra.transforms.limit import limit_output, limited
+    from ctxalgebra.transforms.memory import working_memory
     from ctxalgebra.transforms.tagging import forget, tag_results
     from ctxalgebra.transforms.writes import write_facts
 else:
@@ -107,6 +108,7 @@ else:
         "transforms.compact": "RETRIEVE compact_output retrieve_output",
         "transforms.digest": "default_digest_prompt digest_output",
         "transforms.limit": "limit_output limited",
+        "transforms.memory": "working_memory",
         "transforms.tagging": "forget tag_results",
         "transforms.writes": "write_facts",
     }
@@ -263,5 +265,6 @@ __all__ = [
     "user",
     "violations",
     "walk",
+    "working_memory",
     "write_facts",
 ]

@@ -40,6 +40,7 @@ LAYERS = [
     {"transforms.limit"},
     {"transforms.compact", "transforms.digest", "transforms.writes"},
     {"transforms.tagging"},
+    {"transforms.memory"},
     {"recall"},
     {"codecs"},
     {"compat"},
