@@ -13,6 +13,7 @@ from ctxalgebra import (
     CODES,
     Evicted,
     Head,
+    Image,
     InvalidArgument,
     ProtocolViolation,
     Session,
@@ -21,7 +22,9 @@ from ctxalgebra import (
     Tool,
     ToolCall,
     assistant,
+    default_stub,
     project,
+    prune_suffix,
     record,
     reply,
     select,
@@ -53,6 +56,7 @@ from ctxalgebra.recall import (
     page,
     read_output,
     recall_notice,
+    recall_stub,
     respond,
     search,
 )
@@ -367,8 +371,39 @@ def test_the_notice_is_frozen_until_the_frontier_moves():
     assert again is cut
 
 
+def test_the_stub_of_a_huge_result_has_the_call_that_reads_it():
+    session = turns(Session(), range(2), "x" * 2000)
+    calls = [ToolCall("call_0", "bash"), ToolCall("call_1", "grep"), ToolCall("q", "load_history")]
+    session = record(session, user("more"), assistant(*calls))
+    answers = [
+        tool_result("call_0", "a" * 9000),
+        tool_result("call_1", (Text("b" * 9000), Image("", "image/png"))),
+        tool_result("q", "c" * 9000),
+    ]
+    session = record(session, *answers)
+    pruned = prune_suffix(session, stub_over=500, drop_over=500, stub=recall_stub(session))
+    texts = [message.parts[0].text for message in project(pruned).messages[-3:]]
+    pages = []
+    for text in texts[:2]:
+        arguments = text.partition("read_context_output(")[2].removesuffix(").]")
+        assert json.loads(arguments)["historyId"] == "9", "of two turns with this call id"
+        page = respond(pruned, ToolCall("c", "read_context_output", arguments))
+        pages.append(page.parts[0].text.partition("\n")[2])
+    assert [page[:30] for page in pages] == ["a" * 30, '[{"type":"text","text":"bbbbbb']
+    assert texts[2] == default_stub(answers[2], 2250), "what recall answered is not read again"
+    stub = recall_stub(session)
+    assert stub(tool_result("call_0", "a" * 9000), 9) == default_stub(answers[0], 9), (
+        "no message here"
+    )
+    assert stub(user("x"), 9) == default_stub(user("x"), 9)
+    first = session.view.slots.messages[0]
+    assert stub(first, 9) == default_stub(first, 9)
+
+
 def test_notices_refuse_what_they_can_not_use():
     for wrong in (
+        lambda: recall_stub(None),
+        lambda: recall_stub(TEN)("x", 1),
         lambda: recall_notice(None),
         lambda: recall_notice(TEN, words=5),
         lambda: recall_notice(TEN)("x"),

@@ -18,7 +18,7 @@ from ctxalgebra.recall.items import (
     public_item,
     public_part,
 )
-from ctxalgebra.recall.notice import Recoverable, default_words, recall_notice
+from ctxalgebra.recall.notice import Recoverable, default_words, recall_notice, recall_stub
 from ctxalgebra.recall.pages import Page, page, read_output
 from ctxalgebra.recall.report import Stats, stats
 from ctxalgebra.recall.search import LIMITS, Direction, Limits, Reference, browse, load, search
@@ -55,6 +55,7 @@ __all__ = [
     "public_part",
     "read_output",
     "recall_notice",
+    "recall_stub",
     "respond",
     "search",
     "stats",

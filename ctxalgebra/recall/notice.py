@@ -1,4 +1,4 @@
-"""Notices that say how to get back what a cut takes out: exact, and ready to be called."""
+"""Notices and stubs that say how to get back what they stand for: exact, and ready to be called."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import cast
 from attrs import frozen
 
 from ctxalgebra.model.checks import check_callable, check_type
-from ctxalgebra.model.session import Session
-from ctxalgebra.recall.history import cell_of, history
+from ctxalgebra.model.parts import Message
+from ctxalgebra.model.session import Session, check_session
+from ctxalgebra.recall.history import cell_of, history, turn_with
 from ctxalgebra.recall.items import RECALL_TOOLS, Item
 from ctxalgebra.recall.search import LIMITS
 from ctxalgebra.recall.texts import quote
+from ctxalgebra.transforms.prune import default_stub
 from ctxalgebra.transforms.select import Evicted
 
-__all__ = ["Recoverable", "default_words", "recall_notice"]
+__all__ = ["Recoverable", "default_words", "recall_notice", "recall_stub"]
 
 
 @frozen
@@ -33,6 +35,14 @@ class Recoverable:
     id: str | None = None
     tool: str | None = None
     arguments: str | None = None
+
+
+def _reading(item: Item, call: str) -> str:
+    """Write what `read_context_output` takes to read a result from its beginning."""
+    return (
+        f'{{"historyId":{quote(item.id)},"source":"toolResult","toolCallId":{quote(call)},'
+        f'"offset":0,"limit":{LIMITS.page}}}'
+    )
 
 
 def default_words(found: Recoverable) -> str:
@@ -105,10 +115,46 @@ def recall_notice(
                 answered = next((c for c in calls if names[c] not in RECALL_TOOLS), None)
                 if answered is not None:
                     tool = names[answered]
-                    arguments = (
-                        f'{{"historyId":{quote(item.id)},"source":"toolResult","toolCallId":'
-                        f'{quote(answered)},"offset":0,"limit":{LIMITS.page}}}'
-                    )
+                    arguments = _reading(item, answered)
         return words(Recoverable(evicted, last, tool, arguments))
 
     return notice
+
+
+def recall_stub(session: Session) -> Callable[[Message, int], str]:
+    """Make the stub for `prune_suffix` on this session: it says how to read what it stands for.
+
+    What recall itself answered can't be read again; there, and for what this session does not
+    show, it is `default_stub`.
+
+    Args:
+        session: the one that `prune_suffix` is asked for.
+
+    Raises:
+        InvalidArgument: `wrong-type`.
+
+    >>> from ctxalgebra import *
+    >>> session = record(Session(), assistant(ToolCall("c", "read")), tool_result("c", "." * 2000))
+    >>> pruned = prune_suffix(session, stub_over=50, drop_over=50, stub=recall_stub(session))
+    >>> print(project(pruned).messages[-1].parts[0].text[:90])
+    [The result of read was left out unsent: about 500 tokens. In pages: read_context_output({
+    """
+    check_session(session)
+
+    def stub(result: Message, tokens: int) -> str:
+        plain = default_stub(result, tokens)
+        view = session.view
+        shown = view.slots.messages[: view.end]
+        # By identity, from the end: an equal result of another turn is another output.
+        slot = next((s for s in reversed(range(view.end)) if shown[s] is result), -1)
+        item = None if slot < 0 else turn_with(session, view.slots.numbers[slot])
+        calls = () if item is None else item.message.calls
+        name = next((call.name for call in calls if call.id == result.call), RECALL_TOOLS[0])
+        if item is None or name in RECALL_TOOLS:
+            return plain
+        return (
+            f"[The result of {name} was left out unsent: about {tokens} tokens. "
+            f"In pages: {RECALL_TOOLS[3]}({_reading(item, result.call)}).]"
+        )
+
+    return stub
