@@ -931,12 +931,23 @@ def test_work_grows_with_the_file_and_not_faster():
     def copies(count):
         return [said("u", "u", str(at)) for at in range(count)]
 
+    def backward(count):
+        return [said(f"s{at}", f"s{at - 1}" if at else None) for at in range(count)][::-1]
+
+    def backward_exchanges(count):
+        return exchanges(count)[::-1]
+
+    def unanswered(count):
+        # Each call lacks its result in front of a message that many lines make.
+        lines = [*pieces(count)[: count + 1], said("v", "a0")]
+        return lines + [piece(f"b{at}", "v", "n", text("b")) for at in range(count)]
+
     def calls(make, count):
         data = pack(*make(count))
         seen = Counter()
 
         def watch(frame, event, _):
-            seen["calls"] += event == "call"
+            seen["calls"] += event in ("call", "c_call")
 
         sys.setprofile(watch)
         try:
@@ -946,7 +957,8 @@ def test_work_grows_with_the_file_and_not_faster():
         assert written == data
         return seen["calls"]
 
-    for make in (exchanges, pieces, forks, transparent, copies):
+    straight = (exchanges, pieces, forks, transparent, copies)
+    for make in (*straight, backward, backward_exchanges, unanswered):
         one, two = calls(make, 150), calls(make, 300)
         assert two < 2.3 * one, (make.__name__, one, two)
 

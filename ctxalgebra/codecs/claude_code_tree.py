@@ -194,11 +194,13 @@ def _exchanges(lines: Sequence[Line], up: Sequence[int], groups: _Groups) -> dic
     return inside
 
 
-def _in_order(pieces: list[int], up: Sequence[int]) -> list[int]:
-    """Order pieces: as in the file, but for those that stand in front of what they follow."""
-    if all(up[piece] < piece for piece in pieces):
+def _in_order(pieces: list[int], up: Sequence[int], depth: dict[int, int]) -> list[int]:
+    """Order pieces: as in the file, but for those that stand in front of what they follow.
+
+    Of lines whose depth is known once nobody walks up again: `depth` is shared by all units.
+    """
+    if len(pieces) == 1 or all(up[piece] < piece for piece in pieces):
         return pieces
-    depth: dict[int, int] = {-1: 0}
     for piece in pieces:
         trail: list[int] = []
         at = piece
@@ -299,8 +301,9 @@ def arrange(lines: Sequence[Line], *, file: str | None = None) -> Tree:
         stand.other(above, group, exact=exact)
     parents = stand.parents
     _check_circles(parents, [pieces[0] for pieces in members], file)
+    depth = {-1: 0}
     units = tuple(
-        Unit(tuple(_in_order(pieces, up)), parent)
+        Unit(tuple(_in_order(pieces, up, depth)), parent)
         for pieces, parent in zip(members, parents, strict=True)
     )
     late = tuple(index for index in speaks if links[index] > index)

@@ -248,8 +248,11 @@ class Intake:
         # What stands here in the tree, though its line is elsewhere, keeps its name.
         if code not in RESULTS and item.name:
             fields["entry"] = item.name
-        # A result that was made belongs to the line of the reply that it was made for.
         of = (index,) if own else item.made
+        if code == MISSING:
+            # A result that was made belongs to the reply that it was made for; one line of that is
+            # enough, since the reply's own mark says which lines stand and go together.
+            of = of[:1]
         fields["of"] = [Number(str(self._ordinals[at])) for at in of]
         if ours is not None and item.message is not None:
             pairs = zip(ours.calls, item.message.calls, strict=False)
