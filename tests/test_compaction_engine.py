@@ -20,6 +20,7 @@ from ctxalgebra.compaction.engine import (
     Policy,
     Saver,
     compress,
+    hold,
     original,
     pressure,
     retrieve,
@@ -177,6 +178,29 @@ def test_errors_are_shown_first():
     shown = compress(Saver(), "bash", {}, text, error=True)[1]
     assert shown.strategy == "error"
     assert "ERROR: disk is full" in shown.text
+
+
+def test_json_and_json_lines():
+    rows = [{"n": n, "state": "up", "name": f"item {n}"} for n in range(100)]
+    state, shown = compress(Saver(), "api", {}, json.dumps(rows))
+    assert shown.strategy == "json"
+    assert shown.text.startswith("[JSON compacted: $: 100→")
+    check(state, shown, json.dumps(rows))
+    lines = "\n".join(map(json.dumps, rows))
+    for policy, strategy in ((DEFAULT, "ndjson"), (ORIGINAL, "text")):
+        state, shown = compress(Saver(), "api", {}, lines, policy=policy)
+        assert shown.strategy == strategy
+        check(state, shown, lines)
+    flat = json.dumps({f"key {n}": n for n in range(100)})
+    assert not compress(Saver(), "api", {}, flat)[1].changed
+
+
+def test_what_was_shown_can_be_taken_from_a_record():
+    state = Saver()
+    shown = hold(state, "bash", log(), "log")
+    again = hold(shown, "bash", log(), "dedupe")
+    assert (again.seen, again.store.held) == (shown.seen, 1)
+    assert compress(again, "bash", LOGS, log())[1] == compress(shown, "bash", LOGS, log())[1]
 
 
 def test_w20_one_long_line_is_cut_whatever_its_class():
