@@ -72,6 +72,7 @@ from ctxalgebra.recall import (
     words,
 )
 from ctxalgebra.recall import index as index_module
+from ctxalgebra.recall import items as items_module
 from ctxalgebra.recall.index import Index, ranked
 from ctxalgebra.recall.items import files_in
 from ctxalgebra.recall.texts import count_words, preview, quote, safe, unescaped
@@ -792,6 +793,35 @@ def test_what_is_more_than_one_text_is_read_as_json():
         assert got.form == "json"
         assert len(json.loads(got.text)) == len(parts)
     assert got.text == '[{"n":1.50}]'
+
+
+def test_pages_of_what_is_json_are_cut_from_one_text(monkeypatch):
+    written = 0
+    real = items_module.quote
+
+    def quote(text):
+        nonlocal written
+        written += len(text)
+        return real(text)
+
+    monkeypatch.setattr(items_module, "quote", quote)
+    call = ToolCall("c1", "write", f'{{"text":"{"y" * 90_000}"')  # no JSON, so that it is quoted
+    parts = tuple(Text("x" * 1000) for _ in range(90))
+    session = record(Session(), assistant(call), tool_result("c1", parts))
+    read = {}
+    for where in ({"call": "c1"}, {"index": 0}):
+        written, at, pieces = 0, 0, []
+        while at is not None:
+            found = read_output(session, "0", offset=at, **where)
+            pieces.append(found.text)
+            at = found.next
+        assert len(pieces) > 40
+        assert 90_000 <= written < 100_000
+        read[next(iter(where))] = json.loads("".join(pieces))
+    assert [part["text"] for part in read["call"]] == [part.text for part in parts]
+    assert read["index"]["arguments"] == call.arguments
+    same = record(Session(), assistant(call), tool_result("c1", (*parts, Text("z"))))
+    assert read_output(same, "0", call="c1").total > found.total, "another output is another text"
 
 
 def test_the_end_of_a_text_is_an_empty_page():

@@ -9,6 +9,7 @@ Nothing else is touched: texts, arguments and results are those that were record
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Literal, Protocol, cast
 
 from attrs import evolve, frozen
@@ -174,10 +175,10 @@ class Item:
             return _result(self, call)
         if index is None or index >= len(self.message.parts):
             raise absent("the message has no such part", "index")
-        part = public_part(self.message.parts[index])
-        if part is None:
+        part = self.message.parts[index]
+        if (shown := public_part(part)) is None:
             raise withheld("only texts and calls are shown again", "index")
-        return (part.text, "text") if type(part) is Text else (part_json(part), "json")
+        return (shown.text, "text") if type(shown) is Text else (_written(_Same(part)), "json")
 
 
 def absent(what: str, field: str) -> InvalidArgument:
@@ -198,7 +199,29 @@ def _result(item: Item, call: str) -> tuple[str, Form]:
         raise withheld("what recall itself answered is not recalled", "call")
     if len(found.parts) == 1 and type(only := found.parts[0]) is Text:
         return only.text, "text"
-    return _parts_json(found.parts), "json"
+    return _written(_Same(found.parts)), "json"
+
+
+class _Same:
+    """Compare what is huge by being the same object, which costs nothing."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Part | tuple[Part, ...]) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and other.value is self.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+@lru_cache(maxsize=2)
+def _written(output: _Same) -> str:
+    """Write an output as JSON; page after page of one is cut from one text."""
+    value = output.value
+    return _parts_json(value) if isinstance(value, tuple) else part_json(public_part(value))
 
 
 def document(
