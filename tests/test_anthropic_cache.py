@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 
 import pytest
 from hypothesis import given
@@ -18,11 +19,13 @@ from ctxalgebra import (
     Tool,
     ToolCall,
     assistant,
+    project,
     system,
     tool_result,
     user,
 )
-from ctxalgebra.breakpoints import TOOLS, Placed, carries
+from ctxalgebra.breakpoints import TOOLS, Placed, carries, default_breakpoints
+from ctxalgebra.codecs import CODECS
 from ctxalgebra.codecs.anthropic import encode_request
 from ctxalgebra.codecs.anthropic_cache import mark_breakpoints
 from ctxalgebra.codecs.anthropic_messages import decode_messages
@@ -137,6 +140,69 @@ def test_marks_that_are_there_go():
     assert [mark for _, mark in marks(marked)] == [LONG, SHORT]
     assert marked["max_tokens"] == 10
     assert marked["messages"][2]["content"][0]["cache_control"] == SHORT
+
+
+def test_more_breakpoints_than_there_may_be_are_refused():
+    request = Request(Head(system="s"), tuple(user(str(n)) for n in range(9)))
+    placed = Placed(request, (HEAD, 0, 1, 2, 3))
+    with pytest.raises(InvalidArgument, match="5 breakpoints, 4 are allowed"):
+        encode_request(request, breakpoints=placed)
+
+
+def marked_blocks(body):
+    """List where marks stand in the messages: element, block, and a place in or behind it."""
+    found = []
+    for number, element in enumerate(body["messages"]):
+        blocks = element["content"] if isinstance(element["content"], list) else []
+        for at, block in enumerate(blocks):
+            held = block.get("content", []) if block["type"] == "tool_result" else []
+            inner = [*held, block]
+            found += [(number, at, i) for i, each in enumerate(inner) if "cache_control" in each]
+    return found
+
+
+@pytest.mark.parametrize("count", [1, 4, 6, 30])
+def test_a_request_keeps_the_last_four_marks_that_were_read(count):
+    def element(number):
+        block = {
+            "type": "text",
+            "text": str(number),
+            "cache_control": LONG if number < 5 else SHORT,
+        }
+        if number % 3:
+            return {"role": "user", "content": [block]}
+        inner = {"type": "tool_result", "tool_use_id": f"c{number}", "content": [block, block]}
+        return {"role": "user", "content": [{**inner, "cache_control": SHORT}]}
+
+    messages = []
+    for number in range(count):
+        call = {"type": "tool_use", "id": f"c{number}", "name": "r", "input": {"cache_control": 1}}
+        said = {"type": "text", "text": "ok"} if number % 3 else call
+        messages += [{"role": "assistant", "content": [said]}, element(number)]
+    body = {
+        "model": "claude-opus-5",
+        "system": [{"type": "text", "text": "s", "cache_control": LONG}],
+        "tools": [{"name": "r", "input_schema": {}, "cache_control": LONG}],
+        "messages": [{"role": "user", "content": "go"}, *messages],
+    }
+    decoded = CODECS["anthropic-messages"].decode(json.dumps(body).encode())
+    request = project(decoded.session)
+    made = encode_request(request)
+    assert made["messages"][1]["content"][0]["input"] == {"cache_control": 1}
+    read, kept = marked_blocks(body), marked_blocks(made)
+    assert kept == [place for place in read if len(read) - read.index(place) <= 4]
+    # Nothing else goes.
+    assert bare(made["messages"]) == bare(body["messages"])
+    placed = default_breakpoints(request)
+    marked = encode_request(request, breakpoints=placed)
+    assert [place[:2] for place in marked_blocks(marked)] == [(2 * count, 0)]
+    assert marked["system"] == [{"type": "text", "text": "s", "cache_control": SHORT}]
+    assert marked == mark_breakpoints(made, placed)
+    other = Placed(Request(request.head, request.messages[:-1]))
+    with pytest.raises(InvalidArgument, match="the breakpoints are of another request"):
+        encode_request(request, breakpoints=other)
+    with pytest.raises(InvalidArgument, match="wrong-type"):
+        encode_request(request, breakpoints=placed.breakpoints)
 
 
 def test_what_carries_none_in_the_body_is_passed_over():

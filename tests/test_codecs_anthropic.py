@@ -51,7 +51,7 @@ from ctxalgebra import (
     user,
     violations,
 )
-from ctxalgebra.codecs import detect, openai_chat
+from ctxalgebra.codecs import detect, openai_chat, openai_responses
 from ctxalgebra.codecs.anthropic import NAME, decode, encode, encode_request
 from ctxalgebra.codecs.anthropic_messages import (
     decode_messages,
@@ -60,7 +60,9 @@ from ctxalgebra.codecs.anthropic_messages import (
     read_usage,
     unwritten,
 )
+from ctxalgebra.codecs.convert import convert
 from ctxalgebra.laws.strategies import conversations, journals, sessions
+from ctxalgebra.replay import compare
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "sessions" / NAME
 FILES = sorted(SHARED.glob("*.*"))
@@ -1046,3 +1048,120 @@ def test_work_grows_with_the_file_and_not_faster():
     for container in ("list", "body", "lines", "cassette"):
         one, two = calls(100, container), calls(200, container)
         assert two < 2.2 * one, (container, one, two)
+
+
+# What keys the cache beside the prefix (C10)
+
+
+FIRST = (("previous_message_not_found", 1),)
+
+
+def recorded(*more):
+    """A cassette of one call and, for each of `more`, another one with these fields besides."""
+    body = {
+        "model": "claude-opus-5", "max_tokens": 9, "system": "s" * 9000,
+        "messages": [{"role": "user", "content": "x" * 20_000}],
+        "tools": [{"name": "t", "input_schema": {"type": "object"}}],
+        "tool_choice": {"type": "auto"},
+    }  # fmt: skip
+    calls = []
+    for fields in ({}, *more):
+        answer = turn("assistant", text("ok"), type="message", model="claude-opus-5")
+        usage = {"input_tokens": 10, "output_tokens": 1}
+        calls.append(({**body, **fields}, {**answer, "usage": usage}))
+        body = {**body, "messages": [*body["messages"], turn("assistant", text("ok")), ASK]}
+    inner = [
+        {
+            "request": {"uri": "https://api.anthropic.com/v1/messages", "parsed_body": asked},
+            "response": {"status": {"code": 200}, "parsed_body": answer},
+        }
+        for asked, answer in calls
+    ]
+    return b"interactions:\n" + b"".join(b"- " + json.dumps(i).encode() + b"\n" for i in inner)
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"tool_choice": {"type": "any"}}, "tool_choice"),
+        ({"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}, "tool_choice"),
+        ({"thinking": {"type": "enabled", "budget_tokens": 2000}}, "thinking"),
+        ({"output_config": {"effort": "low"}}, "output_config"),
+        ({"speed": "fast"}, "speed"),
+    ],
+)
+def test_a_parameter_that_keys_the_cache_is_read_and_misses_it(fields, name):
+    def run(more):
+        data = recorded(more)
+        decoded = decode(data)
+        assert decoded.repairs == ()
+        assert encode(decoded.session) == data
+        (found,) = compare(decoded.session, cache="anthropic", pipelines=("none",)).runs
+        return decoded.session, found
+
+    plain, before = run({})
+    session, after = run(fields)
+    assert plain.head.route.parameters == (("tool_choice", '{"type":"auto"}'),)
+    given = dict(session.head.route.parameters)
+    assert json.loads(given[name]) == fields[name]
+    assert before.misses == FIRST
+    assert dict(after.misses) == {**dict(FIRST), "parameters_changed": 1}
+    # The tools are read in any case, and the system text if no messages but it are reached.
+    assert 0 <= after.cached < before.cached
+    assert (after.cached > 0) == (name != "speed")
+    asked = [encode_request(request) for request in requests(session)]
+    assert asked[1][name] == fields[name]
+    assert asked[0].get(name) == {"tool_choice": {"type": "auto"}}.get(name)
+
+
+def test_an_effort_that_is_the_default_is_as_if_it_was_left_out():
+    data = recorded({"output_config": {"effort": "high"}, "speed": None})
+    (found,) = compare(decode(data).session, cache="anthropic", pipelines=("none",)).runs
+    assert found.misses == FIRST
+
+
+def test_parameters_stand_in_the_body_and_change_with_the_head():
+    thinking = {"type": "adaptive"}
+    body = {"model": "m", "thinking": thinking, "messages": [ASK], "stream": 1.50}
+    data = json.dumps(body).encode()
+    session = decode(data).session
+    assert session.head.route.parameters == (("thinking", '{"type":"adaptive"}'),)
+    assert encode(session) == data
+    more = record(session, user("more"))
+    assert json.loads(encode(more))["thinking"] == thinking
+    route = evolve(session.head.route, parameters=(("tool_choice", '{"type":"none"}'),))
+    other = record(more, evolve(session.head, route=route))
+    written = json.loads(encode(other))
+    assert (written["tool_choice"], written["stream"]) == ({"type": "none"}, 1.5)
+    assert "thinking" not in written
+    assert decode(encode(other)).session.head == other.head
+
+
+def test_parameters_of_another_api_and_broken_ones_are_not_written():
+    pairs = (
+        ("api", '"x"'),
+        ("output_config", "{"),
+        ("speed", "null"),
+        ("thinking", '{"type":"disabled"}'),
+        ("tool_choice", '"auto"'),
+    )
+    session = record(Session(), Head(Route("anthropic", "m", pairs)), user("hi"))
+    request = project(session)
+    assert encode_request(request) == {
+        "model": "m", "thinking": {"type": "disabled"}, "messages": [ASK],
+    }  # fmt: skip
+    assert [loss.code for loss in convert(session, NAME).losses] == ["route"] * 4
+    choice = (("tool_choice", '{"type":"any"}'), ("tools", "5"))
+    route = Route("anthropic", "m", choice)
+    theirs = openai_responses.encode_request(Request(Head(route), request.messages))
+    assert "tool_choice" not in theirs
+    kept = (("tool_choice", '{"type":"function","name":"f"}'),)
+    theirs = openai_responses.encode_request(Request(Head(Route("x", "m", kept)), ()))
+    assert theirs["tool_choice"] == {"type": "function", "name": "f"}
+
+
+def test_a_model_named_in_an_element_keeps_the_parameters_of_the_body():
+    answer = turn("assistant", text("ok"), model="claude-x")
+    data = json.dumps({"speed": "fast", "messages": [ASK, answer]}).encode()
+    route = decode(data).session.head.route
+    assert (route.model, route.parameters) == ("claude-x", (("speed", '"fast"'),))

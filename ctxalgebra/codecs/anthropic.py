@@ -1,10 +1,11 @@
 """Message lists of the Anthropic API, in the containers of `ctxalgebra.codecs.containers`.
 
-`system`, `tools` and `model` beside the messages make the head. A system text in several blocks
-is joined by an empty line; a tool that says more than name, description and schema (a server tool,
-a deferred one) has all of it as its schema. Thinking is bound (rules T1 to T5). Each assistant
-message closes a request that nobody saw leave; in a cassette the recorded ones tell head and usage,
-wherever `cache_control` stood. How elements become messages is told in
+`system`, `tools` and `model` beside the messages make the head, and what else keys the cache
+(`tool_choice`, `thinking`, `output_config`, `speed`: rule C10) is parameters of its route. A system
+text in several blocks is joined by an empty line; a tool that says more than name, description and
+schema (a server tool, a deferred one) has all of it as its schema. Thinking is bound (rules T1 to
+T5). Each assistant message closes a request that nobody saw leave; in a cassette the recorded ones
+tell head and usage, wherever `cache_control` stood. How elements become messages is told in
 `ctxalgebra.codecs.anthropic_messages`.
 
 In JSON Lines an answer may stand in pieces, one block a line: lines of the assistant that follow
@@ -27,6 +28,8 @@ from typing import Any
 
 from attrs import evolve
 
+from ctxalgebra.breakpoints import Placed
+from ctxalgebra.codecs.anthropic_cache import limit_marks, mark_breakpoints
 from ctxalgebra.codecs.anthropic_messages import (
     Object,
     decode_messages,
@@ -54,7 +57,8 @@ from ctxalgebra.codecs.lines import (
     plain,
     string,
 )
-from ctxalgebra.errors import DecodeError
+from ctxalgebra.errors import DecodeError, InvalidArgument
+from ctxalgebra.model.checks import check_type
 from ctxalgebra.model.head import Head, Route, Tool, Usage
 from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Session
@@ -75,6 +79,10 @@ NAME = "anthropic-messages"
 PROVIDER = "anthropic"
 
 _PLAIN = frozenset({"name", "description", "input_schema"})
+_PARAMETERS = ("output_config", "speed", "thinking", "tool_choice")
+"""Fields of a body that key the cache and are no bytes of the prefix (C10); sorted."""
+
+_CHOICES = ("any", "auto", "none", "tool")
 
 
 def _object(value: Json | DecodeError) -> Object:
@@ -88,8 +96,8 @@ def _list(value: Json) -> list[Json]:
 # Heads
 
 
-def _route(model: str) -> Route:
-    return Route(PROVIDER, model, (), bound(PROVIDER))
+def _route(model: str, parameters: tuple[tuple[str, str], ...] = ()) -> Route:
+    return Route(PROVIDER, model, parameters, bound(PROVIDER))
 
 
 def _read_tool(value: Json) -> Tool:
@@ -121,7 +129,23 @@ def _read_head(value: Body, _address: str) -> Head:
     texts = [string(_object(block).get("text")) for block in _list(system)]
     text = string(system) or "\n\n".join(text for text in texts if text)
     tools = tuple(map(_read_tool, _list(value.get("tools"))))
-    return Head(_route(string(value.get("model"))), text, tools)
+    given = ((key, value.get(key)) for key in _PARAMETERS)
+    parameters = tuple((key, compact(item)) for key, item in given if item is not None)
+    return Head(_route(string(value.get("model")), parameters), text, tools)
+
+
+def _write_parameters(head: Head) -> Body:
+    """Give the fields of a route's parameters; those of another API have other shapes."""
+    fields: Body = {}
+    for key, text in head.route.parameters:
+        try:
+            value = parse(text, limit=len(text)) if key in _PARAMETERS else None
+        except DecodeError:
+            continue
+        other = key == "tool_choice" and string(_object(value).get("type")) not in _CHOICES
+        if value is not None and not other:
+            fields[key] = value
+    return fields
 
 
 def _write_head(head: Head, known: Body) -> Body:
@@ -130,16 +154,29 @@ def _write_head(head: Head, known: Body) -> Body:
     same = {_read_tool(tool): tool for tool in _list(known.get("tools"))}
     if head.tools:
         fields["tools"] = [same.get(tool) or _write_tool(tool) for tool in head.tools]
-    return fields
+    return {**fields, **_write_parameters(head)}
 
 
-def encode_request(request: Request) -> dict[str, Any]:
+def encode_request(request: Request, *, breakpoints: Placed | None = None) -> dict[str, Any]:
     """Give a request as a body of the API: `model`, `system`, `tools`, `messages`.
 
-    What else a body needs (`max_tokens`, thinking, where `cache_control` stands) is the caller's.
+    The route's parameters that the API knows (C10) are fields, too; what else a body needs
+    (`max_tokens`) is the caller's.
+
+    With `breakpoints`, `cache_control` stands there and nowhere else. Without, marks of messages
+    that were read stand where they stood, but for all in front of the last four: a body with more
+    is refused (C2), and each turn of a host that marks its last message leaves one behind.
+
     Turns of one role are one element, results in front (rules V-A1, V-A3, V-A4). Fields and blocks
     that nobody reads survive from the messages' origin; `unwritten` of
     `ctxalgebra.codecs.anthropic_messages` tells what of a message is left out.
+
+    Args:
+        request: to be sent.
+        breakpoints: of `plan_breakpoints` or `default_breakpoints`, for this request.
+
+    Raises:
+        InvalidArgument: `wrong-type`; `invalid-argument`, the breakpoints are of another request.
 
     >>> from ctxalgebra import Head, Session, project, record, user
     >>> encode_request(project(record(Session(), Head(system="Be brief."), user("hi"))))
@@ -147,8 +184,18 @@ def encode_request(request: Request) -> dict[str, Any]:
     """
     check_request(request)
     written = _write_head(request.head, {})
-    fields: dict[str, Any] = plain(compact({k: v for k, v in written.items() if v}))
-    return {**fields, "messages": encode_messages(request.messages)}
+    if not request.head.system:
+        del written["system"]
+    fields: dict[str, Any] = plain(compact(written))
+    body = {**fields, "messages": encode_messages(request.messages)}
+    if breakpoints is None:
+        limit_marks(body["messages"])
+        return body
+    check_type(breakpoints, Placed, "breakpoints")
+    if breakpoints.request != request:
+        text = "the breakpoints are of another request"
+        raise InvalidArgument("invalid-argument", text, field="breakpoints")
+    return mark_breakpoints(body, breakpoints)
 
 
 # Answers
@@ -252,7 +299,7 @@ API = Api(
     _speaks,
     _read_head,
     _write_head,
-    ("model", "system", "tools"),
+    ("model", "system", "tools", *_PARAMETERS),
     _read_answer,
     _same,
 )
@@ -314,7 +361,7 @@ def _read(raw: str, value: Json | DecodeError, names: dict[str, str]) -> Sequenc
 def _model(value: Json | DecodeError) -> Callable[[Head], Head] | None:
     """Give the head of an element's request, where the element names its model."""
     model = string(_object(value).get("model"))
-    return (lambda known: evolve(known, route=_route(model))) if model else None
+    return (lambda known: evolve(known, route=evolve(known.route, model=model))) if model else None
 
 
 def _whole(element: Element) -> object:

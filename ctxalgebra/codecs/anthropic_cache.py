@@ -12,10 +12,12 @@ from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.parts import Message
 from ctxalgebra.model.view import HEAD
 
-__all__ = ["mark_breakpoints"]
+__all__ = ["limit_marks", "mark_breakpoints"]
 
 _MARK = "cache_control"
 _NEVER = ("thinking", "redacted_thinking")
+_MOST = 4
+"""So many marks a body may have (rule C2)."""
 
 
 def _plain(value: Json) -> Json:
@@ -28,6 +30,26 @@ def _plain(value: Json) -> Json:
     if block.get("type") == "tool_result" and "content" in block:
         block["content"] = _plain(block["content"])
     return block
+
+
+def limit_marks(elements: Sequence[Mapping[str, Any]]) -> None:
+    """Take the marks of blocks away, but for the last four, which are nearest to what is new.
+
+    Args:
+        elements: of a body, in order; their blocks are changed.
+    """
+    marked: list[dict[str, Any]] = []
+    for block in (block for element in elements for block in _objects(element["content"])):
+        # A result is marked behind what stands in it.
+        inner = _objects(block.get("content")) if block.get("type") == "tool_result" else []
+        marked += [each for each in (*inner, block) if each.get(_MARK) is not None]
+    for each in marked[:-_MOST]:
+        del each[_MARK]
+
+
+def _objects(content: Json) -> list[dict[str, Any]]:
+    blocks = content if isinstance(content, list) else []
+    return [block for block in blocks if isinstance(block, dict)]
 
 
 def _blocks(content: Json) -> list[Json]:
@@ -76,7 +98,7 @@ def mark_breakpoints(body: Mapping[str, Any], placed: Placed) -> dict[str, Any]:
 
     Raises:
         InvalidArgument: `invalid-argument`, the body holds another number of elements than the
-            request.
+            request, or there are more than four breakpoints (C2).
 
     >>> from ctxalgebra import Head, Request, user
     >>> from ctxalgebra.codecs.anthropic import encode_request
@@ -84,6 +106,10 @@ def mark_breakpoints(body: Mapping[str, Any], placed: Placed) -> dict[str, Any]:
     >>> mark_breakpoints(encode_request(request), Placed(request, (0,)))["messages"][0]["content"]
     [{'type': 'text', 'text': 'a', 'cache_control': {'type': 'ephemeral'}}]
     """
+    count = len(placed.breakpoints)
+    if count > _MOST:
+        text = f"{count} breakpoints, {_MOST} are allowed"
+        raise InvalidArgument("invalid-argument", text, field="breakpoints")
     marked = {key: value for key, value in body.items() if key != _MARK}
     for name in ("system", "tools"):
         if name in marked:

@@ -87,6 +87,9 @@ _PARAMETERS = (
 """Fields of a body that key the cache, beside model and instructions; sorted."""
 
 
+_THEIRS = ("any", "auto", "none", "tool")
+"""Types of `tool_choice` that Anthropic has; here the first three are texts."""
+
 _CALL_BLOCK = re.compile(r'"type"\s*:\s*"tool_use"')
 _BLOCKS = ("input_text", "output_text", "input_image", "input_file", "refusal")
 
@@ -152,9 +155,11 @@ def _write_head(head: Head, known: Body) -> Body:
     for key, text in head.route.parameters:
         if key in _PARAMETERS:
             try:
-                given[key] = parse(text)
+                value = parse(text)
             except DecodeError:
                 continue
+            if key != "tool_choice" or string(_object(value).get("type")) not in _THEIRS:
+                given[key] = value
     fields: Body = {"model": head.route.model} if head.route.model else {}
     if head.system:
         fields["instructions"] = head.system
