@@ -560,11 +560,16 @@ def test_w39_one_megabyte_of_hostile_text_is_filtered_in_linear_time(name):
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_one_line_of_a_megabyte_among_others(name):
-    text = lines([f"a{word(n)}" for n in range(60)], "x" * 1_000_000, [f"b{n}" for n in range(60)])
+@pytest.mark.parametrize("around", [0, 2, 60])
+def test_w20_a_line_of_a_megabyte_is_cut_wherever_it_stands(name, around):
+    before, after = ([f"{sign}{word(n)}" for n in range(around)] for sign in "ab")
+    text = lines(before, "x" * 500_000 + " error " + "y" * 500_000, after)
     selection = FILTERS[name](text, "", 0)
-    if name in {"log", "generic", "error"}:
-        assert len(render(selection)) < 3000
+    assert selection is not None
+    written = render(selection)
+    assert len(written) < 4000
+    assert "characters omitted, error words among them" in written or "with error words" in written
+    assert len(selection.kept) + selection.omitted + selection.blank == selection.total
 
 
 # The benchmark

@@ -5,13 +5,11 @@ Source: skills and saver, section 14 (log, error); faults W4, W5, W6.
 
 from __future__ import annotations
 
-from functools import partial
-
 from attrs import define
 
 from ctxalgebra.compaction.lines_rules import DEFAULT, Rules, capped, choose
 from ctxalgebra.compaction.lines_sample import compress_generic
-from ctxalgebra.compaction.lines_selection import Kept, Mark, Selection, folded, select
+from ctxalgebra.compaction.lines_selection import Kept, Mark, Selection, bounded, folded, select
 from ctxalgebra.compaction.lines_text import Lines, read
 from ctxalgebra.compaction.signals import (
     PROGRESS,
@@ -84,13 +82,32 @@ def compress_log(
         count = sum(len(entry.places) for entry in left)
         errors = sum(len(entry.places) for entry in left if entry.error)
         marks.append(Mark(len(kept), count, errors, "patterns", len(left)))
-    blank = sum(lines.blank)
-    strategy = "error" if errors_only else "log"
-    return Selection(strategy, len(lines.all), tuple(kept), tuple(marks), blank, progress=progress)
+    return Selection(
+        "error" if errors_only else "log",
+        len(lines.all),
+        bounded(lines, kept),
+        tuple(marks),
+        sum(lines.blank),
+        progress=progress,
+    )
 
 
-compress_error = partial(compress_log, errors_only=True)
-"""Keep errors and what is around them; otherwise as `compress_log`."""
+def compress_error(
+    text: str, query: str, pressure: int, *, rules: Rules = DEFAULT
+) -> Selection | None:
+    r"""Keep errors and what is around them; where that is nearly all, do as `compress_log`.
+
+    Args:
+        text: the output, with line ends of LF.
+        query: what is looked for.
+        pressure: 0 to 3; how much more than usual is kept.
+        rules: how lines are judged.
+
+    >>> text = "\n".join(["said"] * 50 + ["ValueError: no"] + ["said so"] * 50)
+    >>> [kept.shown for kept in compress_error(text, "", 0).kept]
+    ['said  ×11', 'ValueError: no', 'said so  ×22']
+    """
+    return compress_log(text, query, pressure, errors_only=True, rules=rules)
 
 
 def _around_errors(lines: Lines) -> list[int]:

@@ -38,7 +38,7 @@ class Rules:
             merge as repeats (W4).
         relevant_progress: whether a line of progress leaves though the query asks for it (W6).
         by_place: whether a choice that is too large is cut by place; otherwise by weight (W7, W8).
-        whole_lines: whether a text of few lines passes though one of them is huge (W20).
+        whole_lines: whether huge lines are shown whole, unless the filter cuts lines anyway (W20).
     """
 
     error: Words

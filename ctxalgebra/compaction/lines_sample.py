@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from attrs import evolve
 
 from ctxalgebra.compaction.lines_rules import DEFAULT, Rules, capped, choose, first_and_spread
-from ctxalgebra.compaction.lines_selection import Kept, Selection, folded, select
+from ctxalgebra.compaction.lines_selection import Kept, Selection, folded, select, untouched
 from ctxalgebra.compaction.lines_text import read
 from ctxalgebra.compaction.signals import WARN, WHITE, strip_ansi, units
 
@@ -103,7 +103,7 @@ def compress_tree(
     lines = read(strip_ansi(text), query, rules)
     written = lines.written
     if len(written) < 40:
-        return None
+        return untouched("tree", lines)
     classes = [
         _ends(written, 12, 5),
         lines.where(lines.errors),
@@ -133,9 +133,9 @@ def compress_table(
     lines = read(text, query, rules)
     written = lines.written
     if len(written) < 18:
-        return None
+        return untouched("table", lines)
     classes = [_ends(written, 3, 2), lines.where(lines.errors), lines.where(lines.scores)]
     places = _sample(capped(50, 120, pressure), rules, classes, written)
     if len(places) * 10 >= len(written) * 9:
-        return None
+        return untouched("table", lines)
     return select("table", lines, [Kept(lines.all[at], (at + 1,)) for at in places])

@@ -11,7 +11,7 @@ from typing import Literal
 
 from ctxalgebra.compaction.lines_rules import DEFAULT, Rules, capped, scaled
 from ctxalgebra.compaction.lines_sample import compress_generic
-from ctxalgebra.compaction.lines_selection import Kept, Mark, Selection
+from ctxalgebra.compaction.lines_selection import Kept, Mark, Selection, untouched
 from ctxalgebra.compaction.lines_text import Lines, read
 from ctxalgebra.compaction.signals import WHITE, spread, strip_ansi, units
 
@@ -83,7 +83,7 @@ def compress_search(
     lines = read(plain, query, rules)
     written = lines.written
     if len(written) < 20:
-        return None
+        return untouched("generic", lines)
     groups: dict[str, list[int]] = {}
     for place in written:
         groups.setdefault(_prefix(lines.all[place]), []).append(place)

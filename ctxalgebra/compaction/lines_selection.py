@@ -9,12 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ctxalgebra.compaction.lines_text import Lines
-from ctxalgebra.compaction.signals import ERROR, fold
+from ctxalgebra.compaction.signals import ERROR, fold, units
 
-__all__ = ["Filter", "Kept", "Mark", "Selection", "cut", "folded", "gaps", "select"]
+__all__ = [
+    "Filter",
+    "Kept",
+    "Mark",
+    "Selection",
+    "bounded",
+    "cut",
+    "folded",
+    "gaps",
+    "select",
+    "untouched",
+]
+
+_HUGE, _ROOM = 2000, (1500, 300)
+"""Beyond how many UTF-16 units a line is cut, and how many of its start and its end stay."""
 
 
 def _fit(text: str, size: int) -> int:
@@ -180,6 +194,30 @@ def gaps(lines: Lines, kept: Sequence[Kept]) -> tuple[list[Mark], int]:
     return marks, silent
 
 
+def bounded(lines: Lines, kept: Iterable[Kept]) -> tuple[Kept, ...]:
+    """Cut what is huge and not cut yet, unless the rules want it whole (W20)."""
+    if lines.rules.whole_lines:
+        return tuple(kept)
+    return tuple(
+        evolve(item, room=_ROOM) if not item.room and units(item.text) > _HUGE else item
+        for item in kept
+    )
+
+
+def untouched(strategy: str, lines: Lines) -> Selection | None:
+    r"""Keep all lines, huge ones cut; None where that saves less than a tenth.
+
+    >>> from ctxalgebra.compaction.lines_rules import DEFAULT
+    >>> from ctxalgebra.compaction.lines_text import read
+    >>> found = untouched("code", read("a" * 9000 + "\nb", "", DEFAULT))
+    >>> [units(kept.shown) for kept in found.kept]
+    [1801, 1]
+    """
+    kept = bounded(lines, (Kept(line, (at,)) for at, line in enumerate(lines.all, 1)))
+    cuts = sum(units(item.text) - sum(item.room) for item in kept if item.room)
+    return select(strategy, lines, kept) if cuts * 10 > units(lines.low) else None
+
+
 def select(
     strategy: str,
     lines: Lines,
@@ -207,7 +245,7 @@ def select(
     return Selection(
         strategy,
         len(lines.all),
-        tuple(kept),
+        bounded(lines, kept),
         tuple(marks),
         blank,
         passes=passes,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from ctxalgebra.compaction.lines_rules import DEFAULT, Rules, capped, choose
-from ctxalgebra.compaction.lines_selection import Kept, Selection, select
+from ctxalgebra.compaction.lines_selection import Kept, Selection, select, untouched
 from ctxalgebra.compaction.lines_text import Lines, read
 from ctxalgebra.compaction.signals import WHITE, code_signature, strip_ansi, units
 
@@ -60,7 +60,7 @@ def compress_diff(
     lines = read(strip_ansi(text), query, rules)
     total = len(lines.all)
     if total < 30:
-        return None
+        return untouched("diff", lines)
     changed = [place for place, line in enumerate(lines.all) if _changes(line)]
     required = {
         *changed,
@@ -72,7 +72,7 @@ def compress_diff(
     room = max(0, capped(220, 360, pressure) - len(required))
     places = sorted({*required, *sorted(beside - required)[:room]})
     if len(places) * 10 >= total * 9:
-        return None
+        return untouched("diff", lines)
     return select("diff", lines, _whole(lines, places))
 
 
@@ -94,7 +94,7 @@ def compress_code(
     lines = read(strip_ansi(text), query, rules)
     total = len(lines.all)
     if total < 45:
-        return None
+        return untouched("code", lines)
     ends = [*range(10), *range(total - 5, total)]
     noted = [place for place, line in enumerate(lines.all) if _REMINDER.search(line)]
     signatures = [place for place, line in enumerate(lines.all) if code_signature(line)]
@@ -106,7 +106,7 @@ def compress_code(
         by_place = [*places[: cap - 20], *places[-20:]]
         places = by_place if rules.by_place else choose(cap, *classes)
     if len(places) * 100 >= total * 86:
-        return None
+        return untouched("code", lines)
     return select("code", lines, _whole(lines, places), numbered=True)
 
 
@@ -130,7 +130,7 @@ def compress_config(
     """
     lines = read(text, query, rules)
     if len(lines.all) < 30:
-        return None
+        return untouched("config", lines)
     bare = [line.strip(WHITE) for line in lines.all]
     sections = [place for place, line in enumerate(bare) if _SECTION.match(line)]
     keys = [place for place, line in enumerate(bare) if _KEY.match(line)]
@@ -148,5 +148,5 @@ def compress_config(
     selection = select("config", lines, kept)
     left = sum(units(item.shown) for item in kept) + len(kept) - 1
     if not selection.omitted or left * 10 >= units(text) * 9:
-        return None
+        return untouched("config", lines)
     return selection

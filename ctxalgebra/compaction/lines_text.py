@@ -22,6 +22,7 @@ class Lines:
         scores: how much of the query each has.
         blank: whether each is white space only.
         low: the text in lower case.
+        rules: by which they were judged.
     """
 
     all: list[str]
@@ -29,6 +30,7 @@ class Lines:
     scores: list[int]
     blank: list[bool]
     low: str
+    rules: Rules
 
     def having(self, words: Words) -> list[int]:
         r"""List the places of lines that have one of some words.
@@ -71,4 +73,5 @@ def read(text: str, query: str, rules: Rules) -> Lines:
         [relevance_score(line, terms) for line in lines] if terms else [0] * len(lines),
         [not line or not line.strip(WHITE) for line in lines],
         low,
+        rules,
     )
