@@ -23,6 +23,7 @@ __all__ = [
     "AS_OF",
     "LEVELS",
     "LISTED",
+    "RETENTION",
     "CacheProfile",
     "Level",
     "Listed",
@@ -184,6 +185,9 @@ def _gemini(family: str, minimum: int) -> CacheProfile:
     return CacheProfile(family, minimum, prices=Prices(100, 1000, 1000))
 
 
+# Earlier models that read at half the price.
+_HALF = "chatgpt-4o computer-use o1 gpt-4o gpt-4-5 gpt-4 gpt-3-5 gpt-3"
+
 Rules = Literal["anthropic", "openai", "gemini"]
 
 _DEFAULTS: Mapping[str, CacheProfile] = {
@@ -202,8 +206,8 @@ _FAMILIES: Mapping[str, Mapping[str, CacheProfile]] = {
         "gpt-5": _openai_old("gpt-5", 100),
         "gpt-5-5": _openai_old("gpt-5-5", 100, 2048),
         "gpt-6-1-sol": _openai_new("gpt-6-1-sol", 50),
-        **{name: _openai_old(name, 250) for name in ("gpt-4-1", "o3", "o4")},
-        **{name: _openai_old(name, 500) for name in ("gpt-4o", "gpt-4", "o1")},
+        **{name: _openai_old(name, 250) for name in ("gpt-4-1", "o3", "o4", "codex-mini")},
+        **{name: _openai_old(name, 500) for name in _HALF.split()},
     },
     "gemini": {"gemini-2-5": _gemini("gemini-2-5", 2048)},
 }
@@ -266,13 +270,19 @@ LEVELS: Mapping[str, Level] = MappingProxyType(
 
 _OMITTED = frozenset({("effort", '"high"'), ("output_config", '{"effort":"high"}')})
 
+RETENTION = ("prompt_cache_retention", '"24h"')
+"""With this OpenAI's earlier models keep prefixes for the long time (2.2); it is no key."""
+
 
 def level(name: str, value: str) -> Level | None:
-    """Say which level a parameter keys (C10); None for a default that might as well be omitted.
+    """Say which level a parameter keys (C10); None for one that keys nothing.
+
+    That is a default which might as well be omitted, or how long something is kept.
 
     A name that no rule speaks of keys everything.
 
     >>> level("tool_choice", '"auto"'), level("service", '"x"'), level("effort", '"high"')
     ('messages', 'tools', None)
     """
-    return None if (name, value) in _OMITTED else LEVELS.get(name, "tools")
+    silent = (name, value) in _OMITTED or name == RETENTION[0]
+    return None if silent else LEVELS.get(name, "tools")

@@ -172,6 +172,17 @@ def test_prices_are_integers_and_round_up():
         ("gpt-4.1-nano", 128, 1000, 250),
         ("o3", 128, 1000, 250),
         ("gpt-4o-mini", 128, 1000, 500),
+        # 2.2: no model before GPT-5.6 has a fee for writing.
+        ("gpt-3.5-turbo", 128, 1000, 500),
+        ("gpt-3.5-turbo-0125", 128, 1000, 500),
+        ("gpt-4.5-preview", 128, 1000, 500),
+        ("gpt-4-turbo", 128, 1000, 500),
+        ("gpt-4-0613", 128, 1000, 500),
+        ("chatgpt-4o-latest", 128, 1000, 500),
+        ("codex-mini-latest", 128, 1000, 250),
+        ("computer-use-preview", 128, 1000, 500),
+        ("o1-preview", 128, 1000, 500),
+        ("gpt-5.10", 1, 1250, 100),
     ],
 )
 def test_openai_has_two_sets_of_rules(model, block, written, read_price):
@@ -402,6 +413,9 @@ TIMED = Placed(req(A, B), (0, 1))
         # Refreshed by a read, from the start of that request.
         ((0, 200_000, 499_999), 2300),
         ((0, 200_000, 500_000), 0),
+        # A read with an earlier time takes nothing away from what a later one gave.
+        ((0, 240_000, 180_000, 510_000), 2300),
+        ((0, 240_000, 180_000, 540_000), 0),
         ((None, 10**12), 2300),
         ((0, None), 2300),
         ((None, None), 2300),
@@ -437,6 +451,9 @@ def test_c7_an_entry_is_there_when_the_response_has_begun():
     steps = ((TIMED, 0, 90), (TIMED, 10, 40), (TIMED, 50, 50))
     assert read(Anthropic(), *steps) == [0, 0, 2300]
     steps = ((TIMED, 0, 40), (TIMED, 10, 90), (TIMED, 50, 50))
+    assert read(Anthropic(), *steps) == [0, 0, 2300]
+    # And a second writer whose clock is behind does not shorten its life.
+    steps = ((TIMED, 1000, 2000), (TIMED, 0, 1500), (TIMED, 300_500))
     assert read(Anthropic(), *steps) == [0, 0, 2300]
     # Without a time nobody knows, and it is taken to be there.
     assert read(Anthropic(), (TIMED, None, 90), (TIMED, 10), (TIMED, None)) == [0, 0, 2300]
@@ -625,6 +642,19 @@ def test_earlier_models_forget_after_five_minutes_without_use():
     short = Placed(req(text("a", 100), head=OLD))
     assert run(OpenAI(), short, short)[1].miss == "below_minimum"
     assert [o.read for o in run(OpenAI(), (first, 0), (first, -10), (first, 299_999))][2] == 1280
+
+
+def test_earlier_models_keep_prefixes_for_a_day_when_asked_to():
+    day = 24 * 3_600_000
+    asked = evolve(OLD, route=evolve(OLD.route, parameters=(("prompt_cache_retention", '"24h"'),)))
+    plain = Placed(req(A, B, head=OLD))
+    for long in (Placed(req(A, B, head=asked)), Placed(req(A, B, head=OLD), long=1)):
+        assert read(OpenAI(), (long, 0), (long, day - 1)) == [0, 1280]
+        assert read(OpenAI(), (long, 0), (long, day)) == [0, 0]
+        # How long it is kept is no key, and a short request does not end it sooner.
+        assert read(OpenAI(), (long, 0), (plain, 10), (long, day - 1)) == [0, 1280, 1280]
+    other = evolve(OLD, route=evolve(OLD.route, parameters=(("prompt_cache_retention", '"x"'),)))
+    assert read(OpenAI(), (Placed(req(A, B, head=other)), 0), (plain, 300_000)) == [0, 0]
 
 
 def test_the_two_sets_of_rules_have_caches_of_their_own():

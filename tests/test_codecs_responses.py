@@ -1011,3 +1011,11 @@ def test_traces_of_chat_are_not_taken_for_responses():
     session = record(decode(chat.encode()).session, user("More."))
     assert project(decode(encode(session)).session).messages[-1].parts == (Text("More."),)
     assert len(project(decode(encode(session)).session).messages) == 3
+
+
+def test_how_long_a_prompt_is_kept_is_read_and_written():
+    data = json.dumps(body(ASK, model="gpt-5.1", prompt_cache_retention="24h")).encode()
+    session = decode(data).session
+    assert session.head.route.parameters == (("prompt_cache_retention", '"24h"'),)
+    assert encode(session) == data
+    assert encode_request(project(session))["prompt_cache_retention"] == "24h"

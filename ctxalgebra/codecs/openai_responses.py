@@ -77,6 +77,7 @@ PROVIDER = "openai"
 _PARAMETERS = (
     "previous_response_id",
     "prompt_cache_key",
+    "prompt_cache_retention",
     "reasoning",
     "service_tier",
     "text",
@@ -84,7 +85,7 @@ _PARAMETERS = (
     "tools",
     "truncation",
 )
-"""Fields of a body that key the cache, beside model and instructions; sorted."""
+"""Fields of a body that key the cache or keep it, beside model and instructions; sorted."""
 
 
 _THEIRS = ("any", "auto", "none", "tool")

@@ -61,6 +61,11 @@ def _ends(time: int | None, ttl: int | None) -> int | None:
     return None if time is None or ttl is None else time + ttl
 
 
+def _later(entry: Entry, ends: int | None) -> int | None:
+    """Give the end of an entry that is used: times that were recorded may run backwards."""
+    return ends if entry.until is None or ends is None else max(ends, entry.until)
+
+
 def settle(
     state: EntryState,
     layout: Layout,
@@ -92,7 +97,8 @@ def settle(
             if entry is not None and not entry.state(time):
                 best = max(best, place)
                 if time is not None:
-                    kept = Entry(entry.since, _ends(time, entry.ttl), entry.ttl)
+                    until = _later(entry, _ends(time, entry.ttl))
+                    kept = Entry(entry.since, until, entry.ttl)
                     changes[layout.key(place)] = kept
                 break
     since = began if began is not None or time is None else time + 1
@@ -105,7 +111,8 @@ def settle(
             changes[key] = Entry(since, _ends(time, ttl), ttl)
         elif why and entry is not None and since is not None and entry.since is not None:
             # Both wrote it: it is there as soon as one response has begun.
-            changes[key] = Entry(min(since, entry.since), _ends(time, ttl), ttl)
+            until = _later(entry, _ends(time, ttl))
+            changes[key] = Entry(min(since, entry.since), until, ttl)
     # C5, C6: behind what is read, up to the last long breakpoint at one price, then at another.
     total, read = layout.tokens(layout.end), layout.tokens(best)
     kept_to = max(read, layout.tokens(max(writes[:long], default=NOWHERE)))

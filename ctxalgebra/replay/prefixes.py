@@ -9,7 +9,7 @@ from typing import TypeAlias
 from attrs import field, frozen, validators
 
 from ctxalgebra.breakpoints import NOWHERE, TOOLS, Placed
-from ctxalgebra.cache_profiles import CacheProfile, Prices, cache_profile
+from ctxalgebra.cache_profiles import RETENTION, CacheProfile, Prices, cache_profile
 from ctxalgebra.model.head import Route
 from ctxalgebra.model.view import Measure
 from ctxalgebra.project import Request
@@ -52,7 +52,8 @@ class Prefixes:
     """Cache every prefix of every request (providers' rules, 2.2 and 2.3).
 
     Prefixes end at messages here: what two messages that differ begin with in common is not
-    counted.
+    counted. Where the route asks for it (`prompt_cache_retention` of 24 hours) or the request is
+    placed with `long`, its prefixes are kept for the long time.
 
     Args:
         profile: what is cached for a model, and for how much.
@@ -97,7 +98,10 @@ class Prefixes:
         if not miss and before is not None and (known < before.end or not read):
             short = before.tokens(before.end) < profile.minimum
             miss = "below_minimum" if short or known >= before.end else "expired"
-        kept = self._keep(state.until, layout, known, profile, time)
+        head = placed.request.head
+        long = placed.long > 0 or RETENTION in head.route.parameters
+        ttl = profile.long_ttl if long else profile.ttl
+        kept = self._keep(state.until, layout, known, ttl, time)
         return PrefixState(layout, kept), _outcome(profile, layout, read, miss)
 
     def _keep(
@@ -105,12 +109,12 @@ class Prefixes:
         store: Store[float],
         layout: Layout,
         known: int,
-        profile: CacheProfile,
+        ttl: int | None,
         time: int | None,
     ) -> Store[float]:
-        ends = FOREVER if profile.ttl is None or time is None else time + profile.ttl
+        ends = FOREVER if ttl is None or time is None else time + ttl
         # Where nothing ever ends, what is known need not be touched.
-        first = known + 1 if profile.ttl is None else TOOLS
+        first = known + 1 if ttl is None else TOOLS
         touched = layout.keys[first - TOOLS :]
         earlier = {key: store.get(key) for key in touched}
         return store.put({key: max(ends, ends if t is None else t) for key, t in earlier.items()})
