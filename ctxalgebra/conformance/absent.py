@@ -71,16 +71,6 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "not in the library yet",
-        "toolpolicy",
-        """
-        deep_merge normalize_lazy_tools_config normalize_model_override resolve_lazy_tools_config
-        glob_match matches_model load_config get_always_active_tools build_lazy_tool_catalog
-        estimate_tool_bytes format_bytes search_terms find_matching_tools lazy_tools_session
-        truncate_head truncate_tail format_size
-        """,
-    ),
-    (
-        "not in the library yet",
         "skills",
         """
         to_skill_records to_skill_records_from_commands merge_skill_records is_model_visible_skill

@@ -30,6 +30,7 @@ from ctxalgebra.conformance import (
     paging_tokens,
     skills_lines,
     skills_saver,
+    toolpolicy,
     travel,
 )
 from ctxalgebra.conformance.absent import ABSENT
@@ -54,6 +55,7 @@ _MODULES = (
     memory,
     skills_lines,
     skills_saver,
+    toolpolicy,
     travel,
 )
 
