@@ -54,6 +54,7 @@ from ctxalgebra.codecs.convert import FAMILIES, convert
 from ctxalgebra.codecs.lines import compact, parse
 from ctxalgebra.codecs.losses import LOSSES, losses
 from ctxalgebra.laws.strategies import journals, sessions
+from ctxalgebra.model.session import append
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "sessions"
 SMALL = 150_000
@@ -655,3 +656,63 @@ def test_nodes_of_the_source_stay_as_they_are():
     convert(session, "gemini-contents")
     assert CODECS["journal"].encode(session) == before
     assert len(log(session)) == 4
+
+
+PIECES = [
+    {"role": "user", "content": "hi"},
+    {"role": "assistant", "id": "m", "content": [{"type": "text", "text": "a"}]},
+    {"role": "assistant", "id": "m", "content": [{"type": "text", "text": "b"}]},
+]
+
+
+def damaged(name, data):
+    """A journal read from Anthropic lines, with another text in its notes of this name."""
+    text = "".join(json.dumps(line) + "\n" for line in PIECES)
+    session = CODECS["anthropic-messages"].decode(text.encode()).session
+    made = Session()
+    for node in log(session):
+        note = isinstance(node.entry, Note) and node.entry.name == name
+        made = append(made, evolve(node.entry, data=data(node.entry.data)) if note else node.entry)
+    found = [n.number for n in log(made) if isinstance(n.entry, Note) and n.entry.name == name]
+    return CODECS["journal"].encode(made), found[0]
+
+
+@pytest.mark.parametrize(
+    ("data", "code"),
+    [
+        (lambda text: "", "invalid-json"),
+        (lambda text: text[:-3], "invalid-json"),
+        (lambda text: "5", "wrong-type"),
+        (lambda text: "[" * 600, "too-deep"),
+    ],
+)
+@pytest.mark.parametrize("to", ["anthropic-messages", "codex", "openai-chat"])
+@pytest.mark.parametrize("name", ["codec-part", "anthropic-messages-frame"])
+def test_a_damaged_note_is_an_error_that_names_file_and_entry(
+    tmp_path, capsys, data, code, to, name
+):
+    journal, entry = damaged(name, data)
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.write_bytes(journal)
+    status = main(["convert", str(source), str(target), "--from", "journal", "--to", to])
+    said = capsys.readouterr().err
+    if name == "anthropic-messages-frame" and to != "anthropic-messages":
+        assert (status, said) == (0, "")  # what stood around the lines doesn't matter there
+        return
+    assert (status, target.exists()) == (2, False)
+    assert said.startswith(f"error: {code}: in the note '{name}': ")
+    assert f"(file {source}, entry {entry}, field data)" in said
+
+
+def test_a_damaged_container_is_an_error_that_names_file_and_entry(tmp_path, capsys):
+    def broken(text):
+        return json.dumps({"container": "document", "before": "[[", "between": ",", "after": "]"})
+
+    journal, entry = damaged("anthropic-messages-frame", broken)
+    source, target = tmp_path / "in", tmp_path / "out"
+    source.write_bytes(journal)
+    assert main(["convert", str(source), str(target), "--to", "anthropic-messages"]) == 2
+    said = capsys.readouterr().err
+    assert "invalid-json: what the session keeps of its file is damaged: " in said
+    assert f"(file {source}, entry {entry}, field data)" in said
+    assert not target.exists()

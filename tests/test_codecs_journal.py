@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -358,3 +360,21 @@ def test_an_integer_without_end_is_not_written():
     with pytest.raises(InvalidArgument) as caught:
         journal.encode(session)
     assert caught.value.code == "invalid-number"
+
+
+def test_a_journal_that_is_written_otherwise_is_read_and_written_canonically():
+    session = record(Session(), user("a b"), Note("n", "\u00e9"))
+    data = journal.encode(session)
+    lines = [json.loads(line) for line in data.decode().splitlines()]
+    others = (
+        data.replace(b"\n", b"\r\n"),
+        b"\xef\xbb\xbf" + data,
+        "".join(json.dumps(line) + "\n" for line in lines).encode(),
+        "".join(json.dumps(dict(reversed(line.items()))) + " \n" for line in lines).encode(),
+        data.removesuffix(b"\n"),
+    )
+    for other in others:
+        assert other != data
+        read = journal.decode(other).session
+        assert read == session
+        assert journal.encode(read) == data

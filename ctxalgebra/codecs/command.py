@@ -13,8 +13,9 @@ from attrs import asdict
 from ctxalgebra.codecs import CODECS, Decoded, load
 from ctxalgebra.codecs.convert import Conversion
 from ctxalgebra.codecs.convert import convert as converted
+from ctxalgebra.codecs.intake import in_file
 from ctxalgebra.codecs.losses import Loss
-from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.errors import DecodeError, InvalidArgument
 from ctxalgebra.terminal import aligned, counted, repaired, say, told
 
 __all__ = ["convert", "format_option", "write_file"]
@@ -66,7 +67,10 @@ def convert(
         text = "OUT is a file, not the standard output; a file of this name is ./-"
         raise InvalidArgument("invalid-argument", text, field="OUT")
     decoded = load(source, format=form)
-    conversion = converted(decoded.session, to)
+    try:
+        conversion = converted(decoded.session, to)
+    except DecodeError as error:
+        raise in_file(error, source) from None
     write_file(Path(target), conversion.data, beside=Path(source))
     if as_json:
         click.echo(json.dumps(_object(source, target, to, decoded, conversion)))

@@ -17,12 +17,12 @@ from types import MappingProxyType
 
 from attrs import evolve, frozen
 
-from ctxalgebra.codecs import CODECS, journal
-from ctxalgebra.codecs.intake import taken
+from ctxalgebra.codecs import CODECS, Codec, journal
+from ctxalgebra.codecs.intake import FRAME, taken
 from ctxalgebra.codecs.lines import LIMIT
 from ctxalgebra.codecs.losses import Loss, lines, loss, losses, notes, signed_texts
-from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.model.entries import Cut, Entry, Replace, Reply
+from ctxalgebra.errors import DecodeError, InvalidArgument
+from ctxalgebra.model.entries import Cut, Entry, Note, Replace, Reply
 from ctxalgebra.model.head import Head, Route
 from ctxalgebra.model.parts import Message, Part, Thinking, ToolCall
 from ctxalgebra.model.session import Session, append, log
@@ -120,6 +120,18 @@ class _Rewriter:
         return None if redacted else evolve(part, signature="")
 
 
+def _read_back(codec: Codec, data: bytes, written: Session) -> Session:
+    """Read what was written; that fails where the container came damaged with the session."""
+    try:
+        return codec.decode(data, limit=max(LIMIT, len(data))).session
+    except DecodeError as error:
+        text = f"what the session keeps of its file is damaged: {error.message}"
+        entries = ((node.number, node.entry) for node in log(written))
+        name = codec.name + FRAME
+        frames = (at for at, note in entries if isinstance(note, Note) and note.name == name)
+        raise DecodeError(error.code, text, entry=next(frames, None), field="data") from None
+
+
 def convert(session: Session, to: str) -> Conversion:
     """Write a session in a format, and list what that doesn't hold.
 
@@ -129,6 +141,8 @@ def convert(session: Session, to: str) -> Conversion:
 
     Raises:
         InvalidArgument: `invalid-argument`, there is no such format; or as its `encode` says.
+        DecodeError: what a codec keeps in the session's notes is damaged: the code says how, and
+            `entry` which note; that of the whole container where its text is what is wrong.
 
     >>> from ctxalgebra import Session, label, record, user
     >>> conversion = convert(label(record(Session(), user("hi")), 0, "start"), "openai-chat")
@@ -153,6 +167,6 @@ def convert(session: Session, to: str) -> Conversion:
         found += notes(session)
     data = codec.encode(written)
     # A format may have nothing to say of a session without messages.
-    back = codec.decode(data, limit=max(LIMIT, len(data))).session if data else Session()
+    back = _read_back(codec, data, written) if data else Session()
     found += losses(written, back)
     return Conversion(data, tuple(sorted(found, key=lambda one: one.place)))

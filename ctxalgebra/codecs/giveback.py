@@ -24,9 +24,10 @@ from ctxalgebra.codecs.intake import (
     PART,
     REPAIR,
     UNTERMINATED,
+    read_note,
     taken,
 )
-from ctxalgebra.codecs.lines import Json, integer, parse
+from ctxalgebra.codecs.lines import Json, integer
 from ctxalgebra.codecs.order import Order, message_of
 from ctxalgebra.model.entries import Note, Reply
 from ctxalgebra.model.head import Head
@@ -81,13 +82,8 @@ class _Mark(NamedTuple):
     calls: dict[str, str]
 
 
-def _object(text: str) -> dict[str, Json]:
-    value = parse(text, limit=len(text))
-    return value if isinstance(value, dict) else {}
-
-
-def _read_mark(note: Note) -> _Mark:
-    fields = _object(note.data)
+def _read_mark(at: int, note: Note) -> _Mark:
+    fields = read_note(at, note)
     of, calls = fields.get("of"), fields.get("calls")
     lines = of if isinstance(of, list) else []
     names = calls.items() if isinstance(calls, dict) else ()
@@ -114,7 +110,7 @@ class _Taken:
         number, entry, above = node.number, node.entry, node.parent
         note = above.entry if above is not None and above.number == number - 1 else None
         if isinstance(note, Note) and note.name in (REPAIR, PART):
-            self.marks[number] = _read_mark(note)
+            self.marks[number] = _read_mark(number - 1, note)
         elif isinstance(note, Note) and note.name == name + ENTRY:
             self.marks[number] = _Mark((self.lines[number - 1],), {})
         elif isinstance(entry, Message | Reply) or (
@@ -122,7 +118,7 @@ class _Taken:
         ):
             self.lines[number] = len(self.lines) + 1
         elif isinstance(entry, Note) and entry.name == name + FRAME:
-            self.frame = _object(entry.data)
+            self.frame = read_note(number, entry)
 
     def torn(self, shown: set[int]) -> set[int]:
         """Find the lines that do not stand on a path with all that was read from them."""
@@ -159,6 +155,9 @@ def give_back(session: Session, name: str, *, named: bool = False) -> Given:
     Returns:
         For a session from elsewhere only messages. Results of calls that intake has renamed name
         them as the file does.
+
+    Raises:
+        DecodeError: as `ctxalgebra.codecs.intake.read_note`; a codec wrote no such note.
     """
     known = _Taken(session, name)
     nodes = path(session)

@@ -42,7 +42,7 @@ from itertools import accumulate
 
 from attrs import frozen
 
-from ctxalgebra.codecs.lines import Json, Number, compact
+from ctxalgebra.codecs.lines import Json, Number, compact, parse
 from ctxalgebra.codecs.pairing import Answers, pair
 from ctxalgebra.errors import CtxError, DecodeError
 from ctxalgebra.model.entries import Entry, Note, Outcome, Reply, Sent
@@ -70,6 +70,7 @@ __all__ = [
     "bound",
     "in_file",
     "problem_of",
+    "read_note",
     "take_in",
     "taken",
 ]
@@ -435,6 +436,23 @@ def in_file(error: DecodeError, file: str | None, line: int | None = None) -> De
         entry=error.entry,
         field=error.field,
     )
+
+
+def read_note(number: int, note: Note) -> dict[str, Json]:
+    """Read what a codec keeps in a note; a journal from elsewhere may hold anything there.
+
+    Raises:
+        DecodeError: what is wrong with its JSON, and `wrong-type`, with the entry's number.
+    """
+    where = f"in the note {note.name!r}"
+    try:
+        value = parse(note.data, limit=len(note.data))
+    except DecodeError as error:
+        text = f"{where}: {error.message}"
+        raise DecodeError(error.code, text, entry=number, field="data") from None
+    if isinstance(value, dict):
+        return value
+    raise DecodeError("wrong-type", f"{where}: not an object", entry=number, field="data")
 
 
 def bound(names: str) -> Binding:

@@ -1,4 +1,4 @@
-r"""Our own journal: JSON Lines, one entry a line, canonical bytes, everything strict.
+r"""Our own journal: JSON Lines, one entry a line, written in canonical bytes, read strictly.
 
 The first line is the header, `{"kind":"journal","spec":1}`. Each further line is an entry, or says
 where the leaf went, `{"kind":"leaf","entry":N}` (-1: in front of the first entry). Of an entry:
@@ -11,9 +11,11 @@ where the leaf went, `{"kind":"leaf","entry":N}` (-1: in front of the first entr
 
 A leaf that is not the last entry is told by one line at the end, so equal sessions have equal
 bytes. Recording appends bytes, and so does moving the leaf; a file that was appended to may hold
-lines on the leaf in other places, too. Reading is strict: a bool is no integer, 5 is no text, an
-unknown key is `extra-field`, and any defect is an error with its line and field. Entries go through
-the gate: an illegal journal is refused with the gate's code.
+lines on the leaf in other places, too. Reading takes what any JSON may have: white space between
+values, CRLF, a byte order mark, keys in another order; such a file is not written back byte for
+byte. Values are strict: a bool is no integer, 5 is no text, an unknown key is `extra-field`, and
+any defect is an error with its line and field. Entries go through the gate: an illegal journal is
+refused with the gate's code.
 """
 
 from __future__ import annotations

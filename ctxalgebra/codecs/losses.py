@@ -13,7 +13,7 @@ from types import MappingProxyType
 from attrs import frozen
 
 from ctxalgebra.codecs import gemini_contents
-from ctxalgebra.codecs.intake import ASIDE, ENTRY, PART, REPAIR, taken
+from ctxalgebra.codecs.intake import ASIDE, ENTRY, PART, REPAIR, read_note, taken
 from ctxalgebra.codecs.lines import blank, compact, integer, parse
 from ctxalgebra.codecs.order import Order
 from ctxalgebra.errors import DecodeError
@@ -303,8 +303,7 @@ def lines(session: Session) -> Iterator[Loss]:
     for node in log(session)[: end + 1]:
         entry, number = node.entry, node.number
         if isinstance(entry, Note) and entry.name in (REPAIR, PART):
-            value = parse(entry.data, limit=len(entry.data))
-            of = value.get("of") if isinstance(value, dict) else None
+            of = read_note(number, entry).get("of")
             used.update(integer(line) or 0 for line in (of if isinstance(of, list) else ()))
             marked = number + 1
         elif isinstance(entry, Note) and entry.name == name + ENTRY:
