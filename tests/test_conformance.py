@@ -998,6 +998,27 @@ def test_reasons_that_are_none(tmp_path, capsys, text, code):
     assert capsys.readouterr().err.startswith(f"error: {code}: ")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ((str(VECTORS), "--", sys.executable, "-c", ""), "invalid-argument"),
+        ((str(VECTORS), "--", "/nowhere/port"), "invalid-argument"),
+        ((str(VECTORS), "--only", "nothing."), "invalid-argument"),
+        (("/nowhere.jsonl",), "unreadable"),
+    ],
+)
+def test_a_run_that_could_not_begin_writes_its_report(tmp_path, capsys, arguments, code):
+    target = tmp_path / "report.xml"
+    target.write_text("of an earlier run")
+    assert main(["conformance", "run", "--junit", str(target), *arguments]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"error: {code}: ")
+    (case,) = ET.parse(target).iter("testcase")
+    assert case.get("classname") == "conformance.run"
+    (error,) = case.iter("error")
+    assert error.get("message", "").startswith(f"broken: {code}: ")
+
+
 def test_junit_goes_to_a_file(tmp_path, capsys):
     target = tmp_path / "report.xml"
     assert main(["conformance", "run", str(VECTORS), "--junit", str(target)]) == 0

@@ -18,7 +18,7 @@ from ctxalgebra.conformance.runner import STATES, Outcome
 from ctxalgebra.conformance.runner import run as asked
 from ctxalgebra.conformance.vectors import Vector, load
 from ctxalgebra.conformance.wire import LIMIT, read
-from ctxalgebra.errors import DecodeError, InvalidArgument
+from ctxalgebra.errors import CtxError, DecodeError, InvalidArgument
 from ctxalgebra.terminal import aligned, say
 
 __all__ = ["conformance"]
@@ -102,26 +102,44 @@ def run(
 
     Ends with 1 when an answer fails or a port breaks down.
     """
-    known = _reasons(reasons)
-    vectors = (v for v in load(paths) if not only or v.operation.startswith(only))
     command = cast("Sequence[str] | None", context.meta.get(_PORT))
-    if command is None:
-        name = "ctxalgebra"
-        outcomes = list(asked(vectors, door.result, reasons=known))
-    else:
-        name, outcomes = _drive(command, vectors, timeout, known)
-    if not outcomes:
-        raise InvalidArgument("invalid-argument", "no vector of such an operation", field="--only")
-    if junit is not None:
-        try:
-            Path(junit).write_bytes(as_junit(name, outcomes))
-        except (OSError, ValueError) as error:
-            raise InvalidArgument("unwritable", str(error), field="--junit") from None
+    try:
+        name, outcomes = _outcomes(command, paths, only, timeout, _reasons(reasons))
+    except CtxError as error:
+        # A CI server shows what it finds, so that no report of an earlier run may stand there.
+        _report(junit, "none", [Outcome("begin", "conformance.run", "broken", str(error))])
+        raise
+    _report(junit, name, outcomes)
     if as_json:
         click.echo(json.dumps(as_object(name, outcomes)))
     else:
         _show(name, outcomes, every=every)
     return 1 if bad(outcomes) else 0
+
+
+def _outcomes(
+    command: Sequence[str] | None,
+    paths: tuple[str, ...],
+    only: tuple[str, ...],
+    timeout: float,
+    known: dict[str, str],
+) -> tuple[str, list[Outcome]]:
+    vectors = (v for v in load(paths) if not only or v.operation.startswith(only))
+    if command is None:
+        name, outcomes = "ctxalgebra", list(asked(vectors, door.result, reasons=known))
+    else:
+        name, outcomes = _drive(command, vectors, timeout, known)
+    if not outcomes:
+        raise InvalidArgument("invalid-argument", "no vector of such an operation", field="--only")
+    return name, outcomes
+
+
+def _report(junit: str | None, name: str, outcomes: Sequence[Outcome]) -> None:
+    if junit is not None:
+        try:
+            Path(junit).write_bytes(as_junit(name, outcomes))
+        except (OSError, ValueError) as error:
+            raise InvalidArgument("unwritable", str(error), field="--junit") from None
 
 
 def _drive(
