@@ -29,6 +29,8 @@ LAYERS = [
     {"model.gate"},
     {"protocol", "profiles"},
     {"tokens", "utf16"},
+    {"skills"},
+    {"shaping"},
     {"calibration", "measures"},
     {"cache_profiles"},
     {"project", "account", "events", "explain"},
@@ -64,6 +66,8 @@ FAMILIES = {
     "cli",
     "protocol",
     "recall",
+    "skills",
+    "shaping",
 }
 IMPURE = {"asyncio", "logging", "os", "random", "secrets", "socket", "threading"}
 IMPURE |= {"subprocess", "time", "uuid"}

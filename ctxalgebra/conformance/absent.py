@@ -73,19 +73,6 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
         "not in the library yet",
         "skills",
         """
-        to_skill_records to_skill_records_from_commands merge_skill_records is_model_visible_skill
-        replace_native_skill_catalog native_skill_catalog_ranges contains_known_native_skill_catalog
-        contains_potential_native_skill_catalog normalize_indexed_description
-        normalize_scope_description normalize_config validate_scope_display_name validate_group_name
-        create_skill_group slugify_group_id shortcut_name profile_shortcut_name
-        find_group_by_shortcut find_skill_by_shortcut parse_shortcut parse_skill_namespace_shortcut
-        detect_dependencies effective_dependencies is_negated_reference resolve_dependency_graph
-        strip_frontmatter render_loaded_bundle safe_inline_metadata group_member_records
-        profile_member_records resolve_skill_scope global_fallback_records
-        filter_skill_records_by_search rank_skill_records_by_search score_skill_record
-        normalized_tokens sanitize_tool_metadata_text rank_deferred_tools
-        compact_provider_tool_descriptions clamp_routine_provider_effort
-        update_routine_continuation_state is_routine_tool_continuation
         profile_store session
         """,
     ),
