@@ -64,6 +64,7 @@ from ctxalgebra.codecs.lines import (
     compact,
     filled,
     integer,
+    kept,
     parse,
     split,
     string,
@@ -208,7 +209,7 @@ def _read_row(raw: str, number: int, limit: int, names: dict[str, str]) -> _Row:
     except DecodeError as error:
         own, above = _ID.findall(raw), _PARENT.search(raw)
         line = Line("", own[-1], above[1]) if own and above else _NOWHERE
-        return _Row(line=line, problem=error)
+        return _Row(line=line, problem=kept(error))
     if not isinstance(value, dict):
         return _Row(problem=DecodeError("wrong-type", "not an object", line=number))
     kind = string(value.get("type"))
@@ -225,7 +226,7 @@ def _read_row(raw: str, number: int, limit: int, names: dict[str, str]) -> _Row:
     try:
         row = _read_spoken(value, line, names)
     except DecodeError as error:
-        return _Row(kind, line, problem=error)
+        return _Row(kind, line, problem=kept(error))
     return evolve(row, side=value.get("isSidechain") is True and OURS not in value)
 
 

@@ -67,6 +67,7 @@ from ctxalgebra.codecs.lines import (
     compact,
     drain,
     filled,
+    kept,
     parse,
     quote,
     split,
@@ -128,7 +129,7 @@ def _read(raw: str, number: int, limit: int) -> _Line:
     try:
         value = parse(raw, line=number, limit=limit)
     except DecodeError as error:
-        return _Line(number, raw, error)
+        return _Line(number, raw, kept(error))
     if isinstance(value, dict):
         return _Line(number, raw, value)
     return _Line(number, raw, DecodeError("wrong-type", "not an object", line=number))

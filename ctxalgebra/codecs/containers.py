@@ -37,6 +37,7 @@ from ctxalgebra.codecs.lines import (
     compact,
     filled,
     integer,
+    kept,
     parse,
     quote,
     span,
@@ -203,7 +204,7 @@ def _lines(lines: list[str], api: Api, file: str | None, limit: int) -> Found:
             value = None if blank(raw) else parse(raw, file=file, line=index + 1, limit=limit)
             found.elements.append((raw, value))
         except DecodeError as error:
-            found.elements.append((raw, error))
+            found.elements.append((raw, kept(error)))
     return found
 
 

@@ -43,6 +43,7 @@ __all__ = [
     "filled",
     "integer",
     "iso",
+    "kept",
     "objects",
     "parse",
     "plain",
@@ -260,6 +261,19 @@ def parse(text: str, *, file: str | None = None, line: int = 1, limit: int = LIM
     if _SURROGATE.search(text) and (field := _path(value, str)):
         raise refuse("lone-surrogate", "a surrogate without its pair", _offset(text, str), field)
     return value
+
+
+def kept(error: DecodeError) -> DecodeError:
+    """Give an error that is kept for later: without the frames, and the texts in them, it came by.
+
+    >>> try:
+    ...     parse("{x")
+    ... except DecodeError as error:
+    ...     kept(error).__traceback__ is error.__context__ is None
+    True
+    """
+    error.__context__ = None
+    return error.with_traceback(None)
 
 
 def compact(value: Json) -> str:

@@ -68,6 +68,7 @@ from ctxalgebra.codecs.lines import (
     blank,
     filled,
     integer,
+    kept,
     parse,
     quote,
     split,
@@ -161,8 +162,8 @@ def read_row(raw: str, *, line: int = 1, limit: int = LIMIT) -> Row:
     except DecodeError as error:
         own, upper = _ID.search(raw, 0, _NEAR), _PARENT.search(raw, 0, _NEAR)
         if own is None or upper is None:
-            return Row("", problem=error)
-        return Row("", own[1], upper[1], problem=error)
+            return Row("", problem=kept(error))
+        return Row("", own[1], upper[1], problem=kept(error))
     if not isinstance(value, dict):
         return Row("", problem=DecodeError("wrong-type", "not an object", line=line))
     kind, name = string(value.get("type")), string(value.get("id"))
@@ -173,7 +174,7 @@ def read_row(raw: str, *, line: int = 1, limit: int = LIMIT) -> Row:
     try:
         spoken = _spoken(value, kind, name, raw)
     except DecodeError as error:
-        return Row(kind or "?", name, parent, problem=error)
+        return Row(kind or "?", name, parent, problem=kept(error))
     problem = None
     if kind not in KINDS:
         problem = DecodeError("unknown-kind", f"a line of type {kind!r}", field="type")
