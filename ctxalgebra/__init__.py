@@ -86,6 +86,7 @@ from ctxalgebra.transforms.thinking import strip_thinking
 if TYPE_CHECKING:
     from ctxalgebra.breakpoints import Placed, default_breakpoints, plan_breakpoints
     from ctxalgebra.cache_profiles import CacheProfile, Prices, cache_profile
+    from ctxalgebra.heads import ByteDrift, Change, Drift, byte_drift, drift, head_drift
     from ctxalgebra.ledger import Savings, Tally, Weighed, mechanism, savings, stake
     from ctxalgebra.measures import claude_v1, deepseek_v1, measure_of, o200k_v1, qwen_v1
     from ctxalgebra.profiles import PROFILES, Profile, Violation, profile_for, violations
@@ -101,6 +102,7 @@ else:
     _LATER = {
         "breakpoints": "Placed default_breakpoints plan_breakpoints",
         "cache_profiles": "CacheProfile Prices cache_profile",
+        "heads": "ByteDrift Change Drift byte_drift drift head_drift",
         "ledger": "Savings Tally Weighed mechanism savings stake",
         "measures": "claude_v1 deepseek_v1 measure_of o200k_v1 qwen_v1",
         "profiles": "PROFILES Profile Violation profile_for violations",
@@ -135,15 +137,18 @@ __all__ = [
     "Ask",
     "AsyncEffects",
     "Break",
+    "ByteDrift",
     "CacheProfile",
     "CacheState",
     "Calibration",
+    "Change",
     "Costs",
     "CtxError",
     "Cut",
     "Decision",
     "DecodeError",
     "Defect",
+    "Drift",
     "Drop",
     "DryRun",
     "Effects",
@@ -206,6 +211,7 @@ __all__ = [
     "assistant",
     "at_leaf",
     "breaks",
+    "byte_drift",
     "cache_profile",
     "calibrate",
     "chars4",
@@ -219,6 +225,7 @@ __all__ = [
     "default_stub",
     "defects",
     "digest_output",
+    "drift",
     "drive",
     "drop_suffix",
     "dry_run",
@@ -228,6 +235,7 @@ __all__ = [
     "find",
     "fold",
     "forget",
+    "head_drift",
     "label",
     "labels",
     "limit_output",

@@ -34,7 +34,7 @@ LAYERS = [
     {"calibration", "measures"},
     {"cache_profiles"},
     {"project", "account", "events", "explain"},
-    {"breakpoints", "ledger"},
+    {"breakpoints", "heads", "ledger"},
     {"transforms.facts", "transforms.memory_settings", "transforms.pipeline"},
     {"transforms.select", "transforms.prune", "transforms.thinking", "transforms.settings"},
     {"effects"},

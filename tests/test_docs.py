@@ -43,7 +43,7 @@ DOCS = ROOT / "docs"
 PAGES = {path.relative_to(DOCS).as_posix(): path.read_text("utf-8") for path in DOCS.rglob("*.md")}
 REFERENCE = [
     f"reference/{name}.md"
-    for name in ("entries", "gate", "errors", "transforms", "working-memory", "effects")
+    for name in ("entries", "gate", "errors", "transforms", "working-memory", "heads", "effects")
 ]
 NAMES = {name: getattr(ctxalgebra, name) for name in ctxalgebra.__all__}
 FUNCTIONS = {name: value for name, value in NAMES.items() if inspect.isfunction(value)}
