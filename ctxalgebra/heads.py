@@ -58,19 +58,19 @@ class Change:
             order` that a schema says the same, in another order.
         at: the first character that differs (code points), of the text at this place; of `tools`
             the index.
-        was, now: what stands there, some characters of it.
+        before, after: what stands there, some characters of it.
     """
 
     place: str
     kind: Kind
     at: int
-    was: str
-    now: str
+    before: str
+    after: str
 
     def __str__(self) -> str:
         """Say it in one line; control characters are escaped."""
         where = f"{self.place}, from {self.at} on" if self.at else self.place
-        return f"{where}: {self.was!r} became {self.now!r} ({self.kind})"
+        return f"{where}: {self.before!r} became {self.after!r} ({self.kind})"
 
 
 @frozen
@@ -96,14 +96,14 @@ class ByteDrift:
         path: the member, as in `messages[3].content`.
         kind: as in `Change`.
         at: the first character that differs of the text there.
-        was, now: what stands there, some characters of it.
+        before, after: what stands there, some characters of it.
     """
 
     path: str
     kind: Kind
     at: int
-    was: str
-    now: str
+    before: str
+    after: str
 
 
 def _common(before: str, after: str) -> int:
@@ -345,7 +345,7 @@ def byte_drift(before: bytes, after: bytes) -> tuple[ByteDrift, ...]:
     >>> byte_drift(before, longer)
     ()
     >>> byte_drift(before, longer.replace(b"09:12", b"09:13"))
-    (ByteDrift(path='system', kind='date', at=7, was='2', now='3'),)
+    (ByteDrift(path='system', kind='date', at=7, before='2', after='3'),)
     """
     for which, body in (("before", before), ("after", after)):
         if type(body) is not bytes:
