@@ -69,13 +69,6 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
         timeline_render_tree timeline_budgets timeline_snippet
         """,
     ),
-    (
-        "not in the library yet",
-        "skills",
-        """
-        profile_store session
-        """,
-    ),
 )
 """Why, the area, and its operations."""
 

@@ -32,6 +32,7 @@ from ctxalgebra.conformance import (
     skills_loading,
     skills_records,
     skills_saver,
+    skills_session,
     toolpolicy,
     travel,
 )
@@ -58,6 +59,7 @@ _MODULES = (
     skills_lines,
     skills_loading,
     skills_records,
+    skills_session,
     skills_saver,
     toolpolicy,
     travel,

@@ -26,6 +26,7 @@ __all__ = [
     "Profiles",
     "add",
     "change",
+    "fallback",
     "opened",
     "remove",
     "save",
@@ -188,6 +189,16 @@ def opened(store: Profiles) -> Opened:
         if version == 2:
             return _read(store, manager.get("activeProfileId"))
     raise _wrong(f"version {version!r} of the manager is not known", "version")
+
+
+def fallback(store: Profiles) -> Opened:
+    """Give what is used while the documents can't be read: an empty profile that is not stored.
+
+    >>> fallback(Profiles("{bad")).active.name
+    'Default'
+    """
+    stand_in = Profile("default", _DEFAULT)
+    return Opened(store, stand_in, (stand_in,))
 
 
 def save(store: Profiles, config: object) -> Opened:
