@@ -114,3 +114,34 @@ def test_figures_of_odd_entries():
     assert code("stats", {**given, "tokenBudget": 0}) == "invalid-input"
     latest = {"tokens": "9", "estimated": True}
     assert code("stats", {**given, "latestInput": latest}) == "invalid-input"
+
+
+def test_the_host_hands_out_clones_so_that_a_call_id_leads_to_its_newest_turn():
+    def turn(name, time, size):
+        call = {"type": "toolCall", "id": "call_0", "name": "read", "arguments": {}}
+        said = {"role": "assistant", "content": [call], "timestamp": time}
+        output = [{"type": "text", "text": "x" * size}]
+        found = {"role": "toolResult", "toolCallId": "call_0", "toolName": "read"}
+        found |= {"content": output, "isError": False, "timestamp": time + 1}
+        return [entry(name, said), entry(f"{name}-r", found)]
+
+    asked = [entry(name, {"role": "user", "content": name, "timestamp": t}) for t, name in
+             ((1, "u"), (5, "v"))]  # fmt: skip
+    newest = "n" * 100
+    entries = [asked[0], *turn("o", 2, 2000), asked[1], *turn(newest, 6, 8)]
+    given = {"tokenBudget": 300, "noticeLengths": {"normal": 0, "historyId": 0}}
+    ops = [{"op": "append", "entries": entries}, {"op": "select"}]
+    _, found = door.result("paging.session", {**given, "ops": ops})["output"]
+    assert found["frontier"]["lastEvicted"] == {"historyId": "o", "toolCallId": "call_0"}
+    assert found["estimatedTokens"] > len(newest) // 4, "the notice names the newest turn"
+
+
+def test_history_that_is_empty_is_not_history_that_can_not_be_had():
+    custom = {"role": "custom", "content": "x" * 800, "timestamp": 1}
+    given = {
+        "systemPrompt": "", "activeTools": [], "tokenBudget": 150, "noticeLengths": LENGTHS,
+        "messages": [custom, {**custom, "content": "y"}],
+    }  # fmt: skip
+    for items, why in ((None, "raw-history-unavailable"), ([], "keyless-no-key")):
+        found = door.result("paging.select_context", {**given, "rawHistoryItems": items})
+        assert found["output"]["cutFallbackReason"] == why

@@ -710,3 +710,34 @@ def test_system_messages_and_thinking_stay_what_they_are():
     assert json.loads(text)["items"][0]["systemMessage"]["content"][0]["text"] == "Mind it."
     assert json.loads(text)["items"][1]["assistantMessage"]["content"][0] is None
     assert history(session).top.record.message.parts[1] == Text("ok")
+
+
+def test_two_anchors_are_refused_before_bounds_are_looked_at():
+    items = [{"id": "h0", "kind": "user", "userMessage": {"role": "user", "content": "a"}}]
+    both = {"direction": "forward", "historyId": "h0", "sequence": 0}
+    for odd in ({}, {"count": None}, {"stride": None}, {"count": 99}):
+        given = {"items": items, "input": {**both, **odd}}
+        assert result("paging.navigator_browse", given)["error"]["code"] == "UNKNOWN_HISTORY_ANCHOR"
+    for wrong in ({**both, "direction": None}, {"direction": "forward", "count": None}, 5):
+        found = result("paging.navigator_browse", {"items": items, "input": wrong})
+        assert found["error"]["code"] == "INVALID_HISTORY_NAVIGATOR_INPUT"
+
+
+def test_an_id_that_a_hidden_turn_has_first_is_that_of_the_visible_item():
+    calls = [{"type": "toolCall", "id": "q", "name": "search_history", "arguments": {}}]
+    asking = {
+        "id": "h0",
+        "kind": "modelTurn",
+        "assistantMessage": {"role": "assistant", "content": calls},
+        "toolResults": [],
+        "metadata": {"tools": ["search_history"], "files": [], "failed": False},
+    }
+    said = {"id": "h0", "kind": "user", "userMessage": {"role": "user", "content": "a"}}
+    given = {"items": [asking, said, {**said, "id": "h1"}]}
+    loaded = result("paging.navigator_load", {**given, "historyIds": ["h0"]})
+    assert [item["kind"] for item in loaded["output"]] == ["user"]
+    asked = {**given, "input": {"direction": "forward", "historyId": "h0"}}
+    assert [r["historyId"] for r in result("paging.navigator_browse", asked)["output"]] == ["h1"]
+    page = {"historyId": "h0", "source": "assistant", "contentIndex": 0}
+    read = result("paging.read_context_output", {**given, "input": page})
+    assert "search_history" in read["output"]["text"], "pages are of any item, the first of the id"

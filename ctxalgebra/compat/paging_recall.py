@@ -242,8 +242,12 @@ class HostItem:
         return json_text(value), "json"
 
 
-def host_history(items: Sequence[Host]) -> History:
+def host_history(items: Sequence[Host], *, hidden: bool = True) -> History:
     """Give the history of a list of items; of equal ids the first counts.
+
+    Args:
+        hidden: an id may be that of a turn which only asked for history, as for pages; search,
+            browse and load know the ids of the others alone.
 
     >>> from ctxalgebra.recall import browse
     >>> item = {"id": "h", "kind": "user", "userMessage": {"content": "hi"}}
@@ -254,7 +258,8 @@ def host_history(items: Sequence[Host]) -> History:
     known = History(numbers=numbers, units=UTF16)
     for at, raw in enumerate(items):
         item = HostItem(raw, public_host_item(raw))
-        numbers.setdefault(item.id, at)
+        if hidden or not item.hidden:
+            numbers.setdefault(item.id, at)
         known = grown(known, item, at)
     return known
 

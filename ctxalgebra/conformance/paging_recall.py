@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 from ctxalgebra.codecs.pi_weights import json_text, utf16_length
 from ctxalgebra.compat.paging_recall import (
@@ -17,7 +17,7 @@ from ctxalgebra.compat.paging_recall import (
 )
 from ctxalgebra.conformance.operations import Refusal, collect
 from ctxalgebra.errors import InvalidArgument, ProtocolViolation
-from ctxalgebra.recall import LIMITS, History, browse, load, read_output, search
+from ctxalgebra.recall import LIMITS, Direction, History, browse, load, read_output, search
 
 __all__ = ["OPERATIONS"]
 
@@ -66,14 +66,20 @@ _Question = Callable[[History, dict[str, Any]], Any]
 _NAMES = {"historyId": "id", "historyIds": "ids", "toolCallId": "call", "contentIndex": "index"}
 
 
-def _asked(items: Items, given: Any, known: tuple[str, ...], question: _Question) -> Any:
-    """Ask recall, with the names of the host; what was not given is not passed on."""
+def _asked(
+    items: Items, given: Any, known: tuple[str, ...], question: _Question, *, hidden: bool = False
+) -> Any:
+    """Ask recall, with the names of the host; what was not given is not passed on.
+
+    Args:
+        hidden: an id may be that of a turn which only asked for history.
+    """
     members = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     passed = {_NAMES.get(name, name): members[name] for name in known if name in members}
     try:
         if None in passed.values():
             raise Refusal(_INVALID)
-        return question(host_history(items), passed)
+        return question(host_history(items, hidden=hidden), passed)
     except InvalidArgument as error:
         raise Refusal(_NAVIGATION.get(error.code, _INVALID)) from None
 
@@ -96,6 +102,9 @@ def navigator_browse(*, items: Items, input_: Any) -> Any:
         return list(map(reference_out, found))
 
     members = ("direction", "historyId", "sequence", "count", "stride")
+    asked = cast("dict[str, Any]", input_) if isinstance(input_, dict) else {}
+    if asked.get("direction") in get_args(Direction) and {"historyId", "sequence"} <= asked.keys():
+        raise Refusal(_NAVIGATION["unknown-anchor"])  # before the bounds are looked at
     return _asked(items, input_, members, question)
 
 
@@ -121,7 +130,8 @@ def read_context_output(*, items: Items, input_: Any) -> Any:
     if given.get(needed) in (None, ""):
         raise Refusal("error")
     try:
-        return _asked(items, given, ("historyId", needed, "offset", "limit"), question)
+        members = ("historyId", needed, "offset", "limit")
+        return _asked(items, given, members, question, hidden=True)
     except Refusal:
         raise Refusal("error") from None
 

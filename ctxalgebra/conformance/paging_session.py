@@ -131,7 +131,8 @@ def _select(
     }
     given = {**base, **{names[name]: op[name] for name in names if name in op}}
     stored = session_messages(entries)
-    messages = _entries(op, "messages") if "messages" in op else stored
+    # The host hands out clones, so that no message is the very one that history holds.
+    messages = _entries(op, "messages") if "messages" in op else [{**found} for found in stored]
     persistent: Entries | None = stored
     raw: list[RawItem] | None = None
     try:
