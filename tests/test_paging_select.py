@@ -15,6 +15,7 @@ from ctxalgebra.compat.paging_notices import default_wording
 from ctxalgebra.compat.paging_select import FALLBACKS, select_context
 from ctxalgebra.compat.paging_session import PagingState, next_request
 from ctxalgebra.compat.paging_tokens import Estimates, record_response
+from ctxalgebra.conformance import door
 from ctxalgebra.errors import CODES
 from ctxalgebra.recall.report import thousands
 from ctxalgebra.transforms.settings import PagingSettings, resolve_settings, warn_headroom
@@ -129,9 +130,22 @@ def test_settings_come_from_the_nearest_layer_that_counts():
     assert resolve_settings(*both, project_trusted=True) == PagingSettings(False, 500, 900, True)
     assert resolve_settings(*both, project_trusted=False) == PagingSettings(True, 1000, 900, True)
     assert resolve_settings({}, None, project_trusted=True) == PagingSettings()
+    assert resolve_settings(*both) == PagingSettings(True, 1000, 900, True), "trust is said"
+    assert resolve_settings(None) == resolve_settings(None, both[0]) == PagingSettings()
+    assert resolve_settings(None, both[1], project_trusted=True).budget == 500
 
 
-@pytest.mark.parametrize("value", [0, -1, 1.5, "9", True, None, 2**53, [9]])
+def test_a_whole_number_counts_however_json_writes_it():
+    found = resolve_settings(layer(tokenBudget=10.0, trimToTokens=4.0))
+    assert found == PagingSettings(True, 10, 4, True)
+    assert (type(found.budget), type(found.target)) == (int, int)
+    given = {"globalSettings": layer(tokenBudget=10.0, enabled=1.0), "projectTrusted": False}
+    assert door.result("paging.resolve_settings", given)["output"]["tokenBudget"] == 10
+
+
+@pytest.mark.parametrize(
+    "value", [0, -1, 1.5, "9", True, None, 2**53, 2.0**53, float("inf"), float("nan"), [9]]
+)
 def test_a_setting_that_is_no_number_of_tokens_falls_through(value):
     project = layer(tokenBudget=value, trimToTokens=value, enabled="no")
     found = resolve_settings(layer(tokenBudget=100), project, project_trusted=True)
@@ -139,7 +153,7 @@ def test_a_setting_that_is_no_number_of_tokens_falls_through(value):
     assert resolve_settings({"contextPaging": value}, project_trusted=True) == PagingSettings()
 
 
-@pytest.mark.parametrize("given", [([], None), ({}, "x")])
+@pytest.mark.parametrize("given", [([], None), ({}, "x"), (0, None), ({}, False)])
 def test_a_layer_is_an_object(given):
     with pytest.raises(ValueError, match="wrong-type"):
         resolve_settings(*given, project_trusted=True)

@@ -80,6 +80,11 @@ def is_tokens(value: object) -> bool:
     return type(value) is int and 0 < value <= MAX_TOKENS
 
 
+def _whole(value: object) -> object:
+    """Give a fraction that is a whole number as one: JSON knows no integers."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
 def _is_truth(value: object) -> bool:
     return type(value) is bool
 
@@ -94,10 +99,10 @@ def _section(settings: object) -> Mapping[str, Any]:
 
 
 def resolve_settings(
-    global_settings: Mapping[str, Any],
+    global_settings: Mapping[str, Any] | None,
     project_settings: Mapping[str, Any] | None = None,
     *,
-    project_trusted: bool,
+    project_trusted: bool = False,
 ) -> PagingSettings:
     """Resolve layered settings: those of a trusted project, then the global ones, then defaults.
 
@@ -106,26 +111,27 @@ def resolve_settings(
 
     Args:
         global_settings, project_settings: the objects that the files hold; paging stands under
-            `contextPaging`, with `enabled`, `tokenBudget` and `trimToTokens`.
+            `contextPaging`, with `enabled`, `tokenBudget` and `trimToTokens`. None where there is
+            no file.
         project_trusted: whether the project's count at all.
 
     Raises:
         InvalidArgument: `wrong-type`.
 
-    >>> resolve_settings({"contextPaging": {"tokenBudget": 64_000}}, project_trusted=False)
+    >>> resolve_settings({"contextPaging": {"tokenBudget": 64_000}})
     PagingSettings(enabled=True, budget=64000, target=40000, explicit=False)
     """
     check_type(project_trusted, bool, "project_trusted")
-    given: dict[str, object] = {"global_settings": global_settings}
-    given["project_settings"] = {} if project_settings is None else project_settings
+    given = {"global_settings": global_settings, "project_settings": project_settings}
     for name, layer in given.items():
-        if not isinstance(layer, Mapping):
+        if not isinstance(cast("object", layer), Mapping | None):
             raise mistyped(layer, "an object", name)
     layers = [_section(project_settings)] if project_trusted else []
     layers.append(_section(global_settings))
 
     def first(name: str, fits: Callable[[object], bool], default: Any) -> Any:
-        return next((layer[name] for layer in layers if fits(layer.get(name))), default)
+        values = (_whole(layer.get(name)) for layer in layers)
+        return next((value for value in values if fits(value)), default)
 
     enabled = first("enabled", _is_truth, default=True)
     budget = first("tokenBudget", is_tokens, DEFAULT_BUDGET)
