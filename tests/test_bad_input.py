@@ -153,6 +153,50 @@ def test_a_line_of_100_megabytes_is_refused_before_it_is_parsed(name):
     assert peak < 3.2 * len(data)
 
 
+ASKED = {"role": "user", "content": [{"type": "input_text", "text": "x"}]}
+OPENING = {
+    "anthropic-messages": line_of("openai-chat", 0),
+    "claude-code": line_of("claude-code", 0),
+    "codex": json.dumps({"type": "response_item", "payload": {"type": "message", **ASKED}}),
+    "gemini-contents": '{"role":"user","parts":[{"text":"x"}]}',
+    "openai-chat": line_of("openai-chat", 0),
+    "openai-responses": json.dumps({"type": "message", **ASKED}),
+    "pi": f"{HEADERS['pi']}\n{line_of('pi', 0)}",
+}
+"""What each format that is made of lines, or may be, begins with."""
+
+
+def peak_of(name, data):
+    CODECS[name].decode(f"{OPENING[name]}\n[]\n".encode())  # what is made once is not counted
+    tracemalloc.start()
+    try:
+        decoded = CODECS[name].decode(data)
+        return tracemalloc.get_traced_memory()[1], decoded
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", sorted(OPENING))
+@pytest.mark.parametrize("line", ["{x", '{"a":NaN}', "5", '{"a":"\\ud800"}', "[" * 501])
+def test_a_bad_line_costs_what_its_objects_cost(name, line):
+    """The error of a line that is kept holds no frames, nor the texts and values in them."""
+    good = f"{OPENING[name]}\n"
+    one, _ = peak_of(name, (good + f"{line}\n" * 2000).encode())
+    two, decoded = peak_of(name, (good + f"{line}\n" * 4000).encode())
+    assert len(decoded.repairs) >= 4000
+    # Two texts, a note, a node, an item, a repair; while it is read, an error.
+    assert (two - one) / 2000 < 1100 + 3 * len(line)
+
+
+@pytest.mark.parametrize("name", sorted(OPENING))
+def test_bad_lines_of_usual_length_take_a_few_times_the_file(name):
+    bad = '{"text":"' + "y" * 400 + "\n"
+    data = (f"{OPENING[name]}\n" + bad * 2000).encode()
+    peak, decoded = peak_of(name, data)
+    assert len(decoded.repairs) >= 2000
+    assert peak < 5 * len(data)
+
+
 @pytest.mark.parametrize("name", HOSTS)
 def test_a_long_line_beside_others_is_kept(name):
     lines = [line_of(name, 0), line_of(name, 1, f'"{"x" * 3000}"', parent="e0")]

@@ -51,7 +51,6 @@ from ctxalgebra.codecs.lines import (
     Json,
     blank,
     compact,
-    drain,
     integer,
     parse,
     plain,
@@ -408,7 +407,7 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
     lines = found.frame.get("container") == "lines"
     # The model of a body holds; an answer may call it by another name.
     named = bool(found.head.route.model)
-    for _, group in groupby(drain(found.elements), _whole if lines else lambda _: object()):
+    for _, group in groupby(found.elements, _whole if lines else lambda _: object()):
         run = [*group]
         if len(run) > 1:
             _join(elements, run, names)

@@ -266,7 +266,7 @@ def _of_request(model: str) -> Callable[[Head], Head] | None:
 
 def _cut(notice: Message, ours: dict[str, Json], names: Mapping[str, int]) -> Act:
     def number(intake: Intake, name: Json) -> int:
-        found = intake.numbers.get(names.get(string(name), -1))
+        found = intake.number(names.get(string(name), -1))
         if found is None:
             raise DecodeError("unknown-entry", "the cut keeps what is not in the file", field=OURS)
         return found
@@ -416,6 +416,8 @@ def _read_items(raws: list[str], file: str | None, limit: int) -> tuple[list[Ite
         for number, raw in enumerate(raws, 1)
     ]
     repairs = _check_readable(rows, file)
+    # What is wrong with a line is told by now.
+    rows = [row if row.problem is None else evolve(row, problem=None) for row in rows]
     lines, copies = _silence(rows)
     tree = arrange(lines, file=file)
     for index in tree.unknown:

@@ -19,7 +19,7 @@ container can't hold one; so is a trace whose list would not be its longest any 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import sha256
 from itertools import pairwise
 from typing import TypeAlias
@@ -35,6 +35,7 @@ from ctxalgebra.codecs.lines import (
     Number,
     blank,
     compact,
+    drain,
     filled,
     integer,
     kept,
@@ -96,7 +97,7 @@ class Found:
 
     Args:
         frame: what stands around the elements: `{"container": ..., ...}`.
-        elements: in order.
+        elements: in order, to be taken once: each is let go of, and lines are read as they come.
         head: what the container says beside them.
         heads, usages: of the request that the element with this index answers.
         repairs: what was left out.
@@ -104,7 +105,7 @@ class Found:
     """
 
     frame: Body
-    elements: list[Element]
+    elements: Iterator[Element]
     head: Head
     heads: dict[int, Head] = field(factory=dict)
     usages: dict[int, Usage] = field(factory=dict)
@@ -165,7 +166,8 @@ def _text(text: str, beside: Body, api: Api) -> Found:
         "after": f"]{text[end:]}",
         "text": raw,
     }
-    return Found(frame, [(element, parse(element, limit=len(element)))], api.read_head(beside, ""))
+    alone: list[Element] = [(element, parse(element, limit=len(element)))]
+    return Found(frame, drain(alone), api.read_head(beside, ""))
 
 
 def _document(text: str, value: Json, api: Api, file: str | None) -> Found:
@@ -187,25 +189,30 @@ def _document(text: str, value: Json, api: Api, file: str | None) -> Found:
     frame, texts = _frame(text, found.place)
     if len(found.place) > 1:
         frame["longest"] = Number(str(len(texts)))
-    elements = zip(texts, found.held, strict=True)
-    return Found(frame, [*elements], api.read_head(found.beside, ""))
+    elements: list[Element] = [*zip(texts, found.held, strict=True)]
+    return Found(frame, drain(elements), api.read_head(found.beside, ""))
 
 
 def _lines(lines: list[str], api: Api, file: str | None, limit: int) -> Found:
-    found = Found({"container": "lines"}, [], api.read_head({}, ""), ended=not lines[-1])
-    if found.ended:
+    frame: Body = {"container": "lines"}
+    ended = not lines[-1]
+    if ended:
         lines.pop()
     if lines[0].startswith(BOM):
         # It belongs to the file, whatever its first line will be.
-        found.frame["bom"] = True
+        frame["bom"] = True
         lines[0] = lines[0].removeprefix(BOM)
-    for index, raw in enumerate(lines):
+    return Found(frame, _parsed(lines, file, limit), api.read_head({}, ""), ended=ended)
+
+
+def _parsed(lines: list[str], file: str | None, limit: int) -> Iterator[Element]:
+    for number, raw in enumerate(drain(lines), 1):
+        value: Json | DecodeError = None
         try:
-            value = None if blank(raw) else parse(raw, file=file, line=index + 1, limit=limit)
-            found.elements.append((raw, value))
+            value = None if blank(raw) else parse(raw, file=file, line=number, limit=limit)
         except DecodeError as error:
-            found.elements.append((raw, kept(error)))
-    return found
+            value = kept(error)
+        yield raw, value
 
 
 @frozen

@@ -52,7 +52,6 @@ from ctxalgebra.codecs.lines import (
     LIMIT,
     Json,
     compact,
-    drain,
     integer,
     parse,
     plain,
@@ -314,7 +313,7 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
     found = unpack(data, API, file=file, limit=limit)
     elements = Elements(found)
     reader = Reader()
-    for raw, value in drain(found.elements):
+    for raw, value in found.elements:
         try:
             messages = _messages(reader, raw, value)
         except DecodeError as error:

@@ -39,6 +39,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from itertools import accumulate
+from sys import intern
 
 from attrs import frozen
 
@@ -192,14 +193,13 @@ class Intake:
 
     Attributes:
         session: what was recorded so far; its leaf is where the next item belongs.
-        numbers: the entry number of each item that was recorded.
         repairs: in the order in which they came up.
         at: the item that is being recorded.
     """
 
     def __init__(self, items: Sequence[Item], name: str, start: Session) -> None:
         self.session = start
-        self.numbers: dict[int, int] = {}
+        self._numbers = [-1] * len(items)
         self.repairs: list[Repair] = []
         self._items = items
         self._name = name
@@ -215,6 +215,16 @@ class Intake:
         self._waiting: dict[int, list[int]] = {}
         aborted = {at for at, item in enumerate(items) if item.outcome != "completed"}
         self._plans = pair([i.message for i in items], self._children, aborted, self.report)
+
+    def number(self, index: int) -> int | None:
+        """Give the entry number of an item; None if it was not recorded, and for -1."""
+        number = self._numbers[index] if index >= 0 else -1
+        return number if number >= 0 else None
+
+    def _last(self) -> int:
+        """Give the number of the last entry: the same object, which costs nothing to keep."""
+        node = self.session.last
+        return -1 if node is None else node.number
 
     def report(self, index: int, code: str, text: str, entry: str = "") -> None:
         """List a repair of the item `index`."""
@@ -288,7 +298,7 @@ class Intake:
             code = "early-result" if early else "late-result"
             self.report(at, code, "moved behind its call", call.id)
             self._moved.add(at)
-            self.numbers[at] = len(self.session) + 1
+            self._numbers[at] = len(self.session) + 1
         made = message or repair([assistant(call)]).messages[-1]
         self._put(self._mark(index if at < 0 else at, code), made)
 
@@ -328,7 +338,7 @@ class Intake:
         else:
             self.report(index, "empty-request", "left out: nothing was sent before")
             self._stand(index)
-        self.numbers[index] = len(self.session) - 1
+        self._numbers[index] = self._last()
         if completed:
             answers = self._answers(index)
             for call in message.calls:
@@ -392,7 +402,8 @@ class Intake:
                     self.report(index, error.code, f"left out: {error.message}")
                     self._stand(index)
                 self._taken[index] = True
-                self.numbers.setdefault(index, len(self.session) - 1)
+                if self._numbers[index] < 0:
+                    self._numbers[index] = self._last()
                 todo.extend(reversed(self._waiting.pop(index, ())))
             self._stay()
 
@@ -413,17 +424,24 @@ class Intake:
 
 def _children(items: Sequence[Item]) -> list[tuple[int, ...]]:
     """List what stands under each item; behind them all, at -1, what stands under none."""
-    children: list[list[int]] = [[] for _ in range(len(items) + 1)]
+    children: list[tuple[int, ...]] = [()] * (len(items) + 1)
+    forks: dict[int, list[int]] = {}
     for index, item in enumerate(items):
-        if item.parent is not None:
-            children[item.parent].append(index)
-    return [tuple(below) for below in children]
+        above = item.parent
+        if above is not None and children[above]:
+            forks.setdefault(above, [children[above][0]]).append(index)
+        elif above is not None:
+            children[above] = (index,)
+    for above, below in forks.items():
+        children[above] = tuple(below)
+    return children
 
 
 def problem_of(error: DecodeError, line: int, entry: str = "") -> Repair:
     """List a line that can't be read as a repair."""
     where = f" at {error.field}" if error.field else ""
-    return Repair(error.code, line, f"left out: {error.message}{where}", entry)
+    # The same is often wrong with many lines.
+    return Repair(error.code, line, intern(f"left out: {error.message}{where}"), entry)
 
 
 def in_file(error: DecodeError, file: str | None, line: int | None = None) -> DecodeError:

@@ -45,7 +45,7 @@ from ctxalgebra.codecs.elements import Elements
 from ctxalgebra.codecs.giveback import Said, give_back
 from ctxalgebra.codecs.given import check_request
 from ctxalgebra.codecs.intake import Act, Decoded, bound
-from ctxalgebra.codecs.lines import LIMIT, Json, compact, drain, parse, plain, string
+from ctxalgebra.codecs.lines import LIMIT, Json, compact, parse, plain, string
 from ctxalgebra.errors import DecodeError
 from ctxalgebra.model.head import Head, Route, Tool, Usage
 from ctxalgebra.model.parts import Message, Text
@@ -263,7 +263,7 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
         found = evolve(found, frame={**found.frame, "system": found.head.system})
     elements = Elements(found, _keep_system)
     leading = True
-    for raw, value in drain(found.elements):
+    for raw, value in found.elements:
         try:
             message = _message(raw, value)
         except DecodeError as error:

@@ -43,7 +43,7 @@ from ctxalgebra.codecs.elements import Elements
 from ctxalgebra.codecs.giveback import Said, give_back
 from ctxalgebra.codecs.given import check_request
 from ctxalgebra.codecs.intake import Act, Decoded, bound
-from ctxalgebra.codecs.lines import LIMIT, Json, compact, drain, parse, plain, split, string
+from ctxalgebra.codecs.lines import LIMIT, Json, compact, parse, plain, split, string
 from ctxalgebra.codecs.responses_items import (
     CALLS,
     OUTPUTS,
@@ -389,7 +389,7 @@ def decode(data: bytes, *, file: str | None = None, limit: int = LIMIT) -> Decod
     # Leading messages add to the system text, so the head does not tell what the body said.
     beside: Body = {"system": found.head.system, "key": api.key}
     reader = _Reader(evolve(found, frame={**found.frame, **beside}))
-    for raw, value in drain(found.elements):
+    for raw, value in found.elements:
         reader.read(raw, value)
     reader.end()
     return reader.elements.take_in(API, file)

@@ -226,7 +226,7 @@ def _model_change(value: dict[str, Json], _names: dict[str, int]) -> Act | None:
 
 
 def _number(intake: Intake, names: dict[str, int], name: Json, what: str) -> int:
-    number = intake.numbers.get(names.get(string(name), -1))
+    number = intake.number(names.get(string(name), -1))
     if number is None:
         raise DecodeError("unknown-entry", f"{what} names no entry in front of it", field=what)
     return number
@@ -262,7 +262,7 @@ def _compaction(value: dict[str, Json], names: dict[str, int]) -> Act:
         notice = user(notice_text(string(value.get("summary"))), id=string(value.get("id")))
 
     def act(intake: Intake) -> Entry:
-        first = _first_kept(intake, intake.numbers.get(names.get(kept, -1)))
+        first = _first_kept(intake, intake.number(names.get(kept, -1)))
         read = intake.session.view.read
         if first > read:
             intake.report(intake.at, "unread", "the cut goes only as far as the model had read")
@@ -494,6 +494,8 @@ def _read_items(
     if header < 0 or rows[header].kind != "session":
         header = -1
     repairs = _check_readable(rows, header, file)
+    # What is wrong with a line is told by now.
+    rows = [row if row.problem is None else evolve(row, problem=None) for row in rows]
     version = 1
     if header >= 0:
         version = integer((rows[header].value or {}).get("version")) or 1
