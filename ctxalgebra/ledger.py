@@ -216,15 +216,16 @@ class _Item(NamedTuple):
 class Ledger(NamedTuple):
     """The fold's value.
 
-    Fields: `view` after the last entry that was read; `live`, items that count, of which the last
-    `fresh` have not left yet; `done`, items that a later decision ended; `left_out`, what the
-    others leave out of each request; `total`, of all mechanisms; `turns`, as in `Savings`, the last
-    of which began behind `turned` requests; `asks`, open questions; `asked`, tokens per topic that
-    no decision accounts for yet; `requests` so far, of whose tokens `shared` were those of the
-    request before, and the `rest` was not.
+    Fields: `view` after the entry `last`, a request or a decision; `live`, items that count, of
+    which the last `fresh` have not left yet; `done`, items that a later decision ended; `left_out`,
+    what the others leave out of each request; `total`, of all mechanisms; `turns`, as in `Savings`,
+    the last of which began behind `turned` requests; `asks`, open questions; `asked`, tokens per
+    topic that no decision accounts for yet; `requests` so far, of whose tokens `shared` were those
+    of the request before, and the `rest` was not.
     """
 
     view: View = EMPTY_VIEW
+    last: int = -1
     live: tuple[_Item, ...] = ()
     fresh: int = 0
     done: tuple[_Item, ...] = ()
@@ -280,7 +281,7 @@ def _decided(
     before, gone = known.view, list[_Item]()
     if isinstance(decision, Replace):
         first = last = decision.target
-        slot = before.slot(first)
+        slot = before.slot(first) if first <= known.last else -1
         was = original = hide_blanks(_original(node, first))
         if slot >= 0 and before.slots.messages[slot] is not original:
             was = before.slots.messages[slot]
@@ -301,7 +302,9 @@ def _decided(
     owed = asked.pop(whose, 0) + sum(item.asked for item in gone if item.since < 0)
     item = _Item(node.number, whose, first, last, tokens, early, owed)
     live = (*known.live, item)
-    return known._replace(view=view, live=live, fresh=known.fresh + 1, asked=asked)
+    return known._replace(
+        view=view, last=node.number, live=live, fresh=known.fresh + 1, asked=asked
+    )
 
 
 def _blamed(node: Node, view: View) -> int:
@@ -334,6 +337,7 @@ def _sent(known: Ledger, node: Node, view: View, measure: Measure) -> Ledger:
     left_out = known.left_out + sum(item.tokens for item in news)
     return known._replace(
         view=view,
+        last=node.number,
         live=(*known.live[:settled], *news) if news else known.live,
         fresh=0,
         left_out=left_out,
@@ -348,12 +352,14 @@ def _tokens(text: str) -> int:
 
 
 def _answered(known: Ledger, answer: Answer) -> Ledger:
-    """Count what a question cost; what is only kept somewhere costs nothing."""
+    """Count what a question cost, whatever came of it; what is only kept costs nothing."""
     question = next(question for number, question in known.asks if number == answer.ask)
     asks = tuple(item for item in known.asks if item[0] != answer.ask)
     tokens = 0
-    if question.topic not in FREE and answer.outcome == "answered":
-        tokens = _tokens(question.question) + _tokens(answer.value)
+    if question.topic not in FREE:
+        # A model may have read what it failed to answer in time.
+        tokens = _tokens(question.question)
+        tokens += _tokens(answer.value) if answer.outcome == "answered" else 0
     asked = {**known.asked, question.topic: known.asked.get(question.topic, 0) + tokens}
     return known._replace(asks=asks, asked=asked).paid(Tally(asked=tokens))
 
@@ -373,9 +379,9 @@ def _ledgers(measure: Measure) -> Fold[Ledger]:
                 return _decided(known, node, view, entry, measure)
             case Cut(through=through):
                 gone = [item for item in known.live if item.last <= through]
-                return known.ended(gone)._replace(view=view)
+                return known.ended(gone)._replace(view=view, last=node.number)
             case Head() | Strip():
-                return known._replace(view=view)
+                return known._replace(view=view, last=node.number)
             case Ask():
                 return known._replace(asks=(*known.asks, (node.number, entry)))
             case Answer():

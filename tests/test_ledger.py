@@ -192,17 +192,17 @@ def test_what_was_asked_is_paid_by_who_asked():
         session = record(session, Ask(key, topic, "q" * 400))
     session = record(session, Answer(3, "answered", "d" * 40), Answer(4, "answered", "/a"))
     session = record(session, Answer(5, "expired"))
-    assert savings(session).mechanisms == {"digest": Tally(asked=110)}
+    assert savings(session).mechanisms == {"digest": Tally(asked=210)}
     session = record(session, Replace(2, tool_result("c1", "d" * 40), "digest: long"))
-    assert savings(session).mechanisms == {"digest": Tally(asked=110)}
+    assert savings(session).mechanisms == {"digest": Tally(asked=210)}
     again = record(session, Replace(2, tool_result("c1", "d"), "digest: long"))
     told = savings(sent(again))
-    assert told.mechanisms == {"digest": Tally(first=999, asked=110)}
-    assert told.decisions[0].tally == Tally(first=999, asked=110)
+    assert told.mechanisms == {"digest": Tally(first=999, asked=210)}
+    assert told.decisions[0].tally == Tally(first=999, asked=210)
     assert told.decisions[0].expected == 0
     dear = Replace(2, tool_result("c1", "x" * 3996), "digest: long")
     (decision,) = savings(sent(record(session, dear))).decisions
-    assert decision.expected == (110 * 100 - 100 + 9) // 10
+    assert decision.expected == (210 * 100 - 100 + 9) // 10
     same = Replace(2, tool_result("c1", "y" * 4000), "digest: long")
     (decision,) = savings(sent(record(session, same))).decisions
     assert decision.expected is None

@@ -53,7 +53,7 @@ from ctxalgebra import (
     walk,
 )
 from ctxalgebra.model.session import STRETCH
-from ctxalgebra.model.view import EMPTY_VIEW
+from ctxalgebra.model.view import EMPTY_VIEW, Slots
 
 NOTICE = user("[cut]")
 
@@ -576,3 +576,20 @@ def test_replaced_parts_keep_their_place():
     session = record(loop(1), Replace(0, user("U"), "w", breaks=True))
     assert project(session).messages[0].parts == (Text("U"),)
     assert requests(session)[0].messages[0].parts == (Text("u0"),)
+
+
+def test_what_came_last_is_found_without_a_look_at_the_rest():
+    class Counted(list):
+        looked = 0
+
+        def index(self, *arguments):
+            Counted.looked += 1
+            return super().index(*arguments)
+
+    session = record(Session(), *(user(str(n)) for n in range(200)))
+    slots = session.view.slots
+    view = session.view._replace(slots=Slots(slots.messages, Counted(slots.numbers)))
+    assert [view.slot(number) for number in range(184, 200)] == list(range(184, 200))
+    assert Counted.looked == 0
+    assert [view.slot(number) for number in (0, 150, 183)] == [0, 150, 183]
+    assert view.slot(200) == view.slot(-1) == -1

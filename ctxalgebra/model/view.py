@@ -217,8 +217,12 @@ class View(NamedTuple):
 
     def slot(self, number: int) -> int:
         """Find the slot of the message with this entry number; -1 when it is not shown."""
+        numbers, near = self.slots.numbers, max(0, self.end - 16)
+        for slot in range(self.end - 1, near - 1, -1):
+            if numbers[slot] == number:
+                return slot  # decisions are mostly about what came last
         try:
-            return self.slots.numbers.index(number, 0, self.end)
+            return numbers.index(number, 0, near)
         except ValueError:
             return -1
 
