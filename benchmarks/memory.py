@@ -127,6 +127,18 @@ SCENES: dict[str, tuple[Turn, ...]] = {
             ),
         ),
     ),
+    "write_unstrip": (
+        ("write", ((Use("write", "a.py", 10, wrote=2_000),), (Use("ls", ".", 20),))),
+    ),
+    "lazy_off": (("find", ((Use("find_capability", "web", 60),), (Use("bash", "curl", 300),))),),
+    "tool_activation": (
+        ("find", ((Use("find_capability", "web", 60),), (Use("bash", "curl", 300),))),
+        ("again", ((Use("bash", "curl", 300),),)),
+    ),
+    "tool_order": (
+        ("find", ((Use("find_capability", "web", 60),),)),
+        ("again", ((Use("bash", "curl", 300),),)),
+    ),
     "edit_chain": (
         ("mend", tuple((Use("write", f"{n}.py", 10, wrote=150),) for n in range(6))),
     ),
@@ -141,7 +153,10 @@ SCENES: dict[str, tuple[Turn, ...]] = {
         )),
     ),
 }  # fmt: skip
-"""The scenes; the last three are ours: small writes, and sessions long enough for breaks to pay."""
+"""The scenes; in those about tools no stage of working memory has anything to do."""
+
+OURS = ("edit_chain", "long_reads", "long_work")
+"""Those that the specification does not have: small writes, and sessions so long that breaks pay."""
 
 
 def play(name: str, settle: Any) -> Session:
@@ -243,10 +258,15 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     found = {name: weigh(name) for name in SCENES}
-    off, on = (sum(row[side] for row in found.values()) for side in ("off", "on"))
-    asked = sum(row["asked"] for row in found.values())
+    totals = {
+        name: {side: sum(row[side] for row in rows) for side in ("off", "on", "asked")}
+        for name, rows in (
+            ("table", [row for name, row in found.items() if name not in OURS]),
+            ("total", list(found.values())),
+        )
+    }
     if arguments.json:
-        print(json.dumps({"scenes": found, "off": off, "on": on, "asked": asked}))
+        print(json.dumps({"scenes": found, **totals}))
     else:
         print(f"{'scene':22}{'requests':>9}{'off':>9}{'on':>9}{'asked':>8}{'ratio':>7}  decisions")
         for name, row in found.items():
@@ -258,8 +278,11 @@ def main() -> int:
             )
             for more in said[1:]:
                 print(f"{'':66}{more}")
-        print(f"{'total':31}{off:>9}{on:>9}{asked:>8}{(on + asked) / off:>7.2f}")
-    bad = on + asked > off or any(row["silent"] for row in found.values())
+        for name, row in totals.items():
+            ratio = (row["on"] + row["asked"]) / row["off"]
+            print(f"{name:31}{row['off']:>9}{row['on']:>9}{row['asked']:>8}{ratio:>7.2f}")
+    bad = any(row["on"] + row["asked"] > row["off"] for row in totals.values())
+    bad = bad or any(row["silent"] for row in found.values())
     return int(bad or found["write_chain"]["ratio"] > LIMIT)
 
 

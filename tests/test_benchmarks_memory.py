@@ -32,8 +32,9 @@ def test_a_chain_of_writes_costs_less_than_half():
 
 
 def test_over_all_scenes_it_costs_less_than_doing_nothing():
-    on = sum(scene["on"] + scene["asked"] for scene in SCENES.values())
-    assert on < sum(scene["off"] for scene in SCENES.values())
+    table = [scene for name, scene in SCENES.items() if name not in memory.OURS]
+    on = sum(scene["on"] + scene["asked"] for scene in table)
+    assert on < sum(scene["off"] for scene in table)
 
 
 def test_it_asks_nothing_that_does_not_pay():
@@ -45,6 +46,6 @@ def test_it_runs(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["memory.py", "--json"])
     assert memory.main() == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["on"] + found["asked"] < found["off"]
+    assert all(t["on"] + t["asked"] < t["off"] for t in (found["table"], found["total"]))
     assert found["scenes"]["long_reads"]["breaks"] > 0
     assert found["scenes"]["long_work"]["ratio"] < 0.5
