@@ -156,7 +156,7 @@ SCENES: dict[str, tuple[Turn, ...]] = {
 """The scenes; in those about tools no stage of working memory has anything to do."""
 
 OURS = ("edit_chain", "long_reads", "long_work")
-"""Those that the specification does not have: small writes, and sessions so long that breaks pay."""
+"""Those that the specification does not have: small writes, and long sessions, where breaks pay."""
 
 
 def play(name: str, settle: Any) -> Session:
