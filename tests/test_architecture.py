@@ -46,6 +46,7 @@ LAYERS = [
     {"recall"},
     {"codecs"},
     {"compat"},
+    {"resident"},
     {"store"},
     {"laws"},
     {"replay"},
@@ -68,6 +69,7 @@ FAMILIES = {
     "recall",
     "skills",
     "shaping",
+    "resident",
 }
 IMPURE = {"asyncio", "logging", "os", "random", "secrets", "socket", "threading"}
 IMPURE |= {"subprocess", "time", "uuid"}

@@ -1,0 +1,57 @@
+"""What is resident: which tools stand in the head, and how the others are found and activated."""
+
+from ctxalgebra.resident.activation import (
+    NOTE,
+    Worth,
+    activate,
+    activated_tools,
+    active_tools,
+    deferred_tools,
+    plan_tools,
+    reset,
+    resident_tools,
+    snapshot,
+    worth_activating,
+)
+from ctxalgebra.resident.discovery import (
+    RANKINGS,
+    Capability,
+    Found,
+    Index,
+    capabilities,
+    rank,
+)
+from ctxalgebra.resident.policy import Conflict, ToolPolicy, conflicts, for_route, tool_policy
+from ctxalgebra.resident.reconcile import Reconciled, discoverable, reconcile
+from ctxalgebra.resident.respond import FIND_CAPABILITY, LAZY, respond_discovery
+
+__all__ = [
+    "FIND_CAPABILITY",
+    "LAZY",
+    "NOTE",
+    "RANKINGS",
+    "Capability",
+    "Conflict",
+    "Found",
+    "Index",
+    "Reconciled",
+    "ToolPolicy",
+    "Worth",
+    "activate",
+    "activated_tools",
+    "active_tools",
+    "capabilities",
+    "conflicts",
+    "deferred_tools",
+    "discoverable",
+    "for_route",
+    "plan_tools",
+    "rank",
+    "reconcile",
+    "reset",
+    "resident_tools",
+    "respond_discovery",
+    "snapshot",
+    "tool_policy",
+    "worth_activating",
+]

@@ -1,0 +1,426 @@
+"""Activation: what was activated is a note in the journal, and a stage brings the head in line.
+
+Theory of operation
+-------------------
+`activate` and `reset` record a wish: a note `active-tools` with a snapshot of all names that are
+activated. So it holds on this path from here on, whatever process goes on with it, and travelling
+takes it back: what stands in the head since it was activated, here or on another branch, leaves
+when the snapshot at the leaf does not name it. What somebody else put there stays. `resident_tools`
+applies it: a new `Head` with the tools at the end of the list, which is a break at the head, and
+its price is that of the whole request (`worth_activating` tells it beforehand). Where the provider
+can load a tool at a tool result (`deferred`), the head stays as it is, nothing is billed again, and
+the adapter sends what `deferred_tools` lists.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, cast
+
+from attrs import evolve, frozen
+
+from ctxalgebra.account import split
+from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.ledger import CACHED, WRITTEN
+from ctxalgebra.model.checks import check_each, check_items, check_type
+from ctxalgebra.model.entries import Note, Reply, Sent
+from ctxalgebra.model.gate import record
+from ctxalgebra.model.head import Head, Tool
+from ctxalgebra.model.session import Fold, Node, Session, at_node, check_session, fold
+from ctxalgebra.model.view import HEAD, Measure, View, step, weigh
+from ctxalgebra.resident.policy import ToolPolicy, for_route
+from ctxalgebra.resident.reconcile import By, Reconciled, discoverable, reconcile
+from ctxalgebra.tokens import ceil_div, chars4, check_positive
+
+__all__ = [
+    "NOTE",
+    "Worth",
+    "activate",
+    "activated_tools",
+    "active_tools",
+    "deferred_tools",
+    "plan_tools",
+    "reset",
+    "resident_tools",
+    "snapshot",
+    "worth_activating",
+]
+
+NOTE = "active-tools"
+"""The name of the notes that hold snapshots."""
+
+_VERSION = 1
+
+
+class _Known(NamedTuple):
+    """What the path says.
+
+    Fields: `activated` names, in order; whether the start set was chosen (`started`), and whether
+    the model asked for the last snapshot (`by_model`).
+    """
+
+    activated: tuple[str, ...] = ()
+    started: bool = False
+    by_model: bool = False
+
+
+class _Owned(NamedTuple):
+    """What the whole journal says: what was ever activated, and what others put into a head."""
+
+    ever: frozenset[str] = frozenset()
+    others: frozenset[str] = frozenset()
+    started: bool = False
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def _read(data: str) -> tuple[tuple[str, ...], bool] | None:
+    """Read a snapshot, of this version with whatever else it holds; None for what is none."""
+    try:
+        value: object = json.loads(data, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, dict):
+        return None
+    given = cast("dict[str, object]", value)
+    version, names = given.get("version"), given.get("activatedTools")
+    if type(version) is not int or version != _VERSION or not isinstance(names, list):
+        return None
+    listed = cast("list[object]", names)
+    if not all(isinstance(name, str) for name in listed):
+        return None
+    return tuple(dict.fromkeys(cast("list[str]", listed))), given.get("by") == "model"
+
+
+def _carried(node: Node) -> bool:
+    """Say whether a head was carried here from another branch, as travelling does."""
+    above = node.parent
+    if above is node.previous and above is not None and isinstance(above.entry, Reply):
+        node, above = above, above.parent  # what was in flight at the landing was closed
+    return above is not node.previous
+
+
+def _step(known: _Known, node: Node, _view: View) -> _Known:
+    entry = node.entry
+    if isinstance(entry, Head):
+        return known._replace(started=True) if _carried(node) else known
+    note = cast("Note", entry)
+    found = _read(note.data) if note.name == NOTE else None
+    return known if found is None else _Known(found[0], started=True, by_model=found[1])
+
+
+_KNOWN: Fold[_Known] = Fold("active tools", _Known(), _step, reads=(Note, Head))
+
+
+def _claim(known: _Owned, node: Node, _view: View) -> _Owned:
+    entry = node.entry
+    if isinstance(entry, Note):
+        found = _read(entry.data) if entry.name == NOTE else None
+        return (
+            known
+            if found is None
+            else _Owned(known.ever.union(found[0]), known.others, started=True)
+        )
+    if not known.started or _carried(node):
+        return known
+    before = at_node(Session(node, node), node.parent)
+    stood = frozenset(tool.name for tool in before.head.tools)
+    stands = frozenset(tool.name for tool in cast("Head", entry).tools)
+    claimed = stands - stood - {*fold(before, _KNOWN).activated}
+    return known._replace(others=(known.others - (stood - stands)) | claimed)
+
+
+_OWNED: Fold[_Owned] = Fold("owners", _Owned(), _claim, along="log", reads=(Note, Head))
+"""Along the log, since travelling carries a head from one branch to another."""
+
+
+def snapshot(names: Iterable[str], *, by: By = "host") -> Note:
+    """Make the note that says which tools are activated, in which order.
+
+    >>> snapshot(["web"]).data
+    '{"version":1,"activatedTools":["web"],"by":"host"}'
+    """
+    data = {"version": _VERSION, "activatedTools": list(names), "by": by}
+    return Note(NOTE, json.dumps(data, ensure_ascii=False, separators=(",", ":")))
+
+
+def activated_tools(session: Session) -> tuple[str, ...]:
+    """List the names that are activated on this path, in order, as the last valid snapshot says.
+
+    Snapshots of older versions may hold more; what is no snapshot is passed over.
+
+    >>> from ctxalgebra import Session, record
+    >>> activated_tools(record(Session(), snapshot(["web"]), Note("active-tools", "broken")))
+    ('web',)
+    """
+    return fold(session, _KNOWN).activated
+
+
+def active_tools(session: Session) -> tuple[str, ...]:
+    """List the names that the model knows: those in the head, then what was activated behind it.
+
+    >>> from ctxalgebra import Session, record
+    >>> active_tools(record(Session(), Head(tools=(Tool("read"),)), snapshot(["web"])))
+    ('read', 'web')
+    """
+    known = fold(session, _KNOWN)
+    return tuple(dict.fromkeys([*(tool.name for tool in session.head.tools), *known.activated]))
+
+
+def activate(
+    session: Session,
+    names: Iterable[str],
+    *,
+    policy: ToolPolicy,
+    registered: tuple[Tool, ...],
+    by: By = "host",
+) -> Session:
+    """Activate tools: record that they are wanted from here on (an event).
+
+    Names that may not be activated, or are active, are passed over; where none is left the session
+    comes back as it is. `resident_tools` applies it.
+
+    Args:
+        names: in the order in which they come.
+        policy: as it is configured.
+        registered: all tools that there are.
+        by: `model` where the model itself asked.
+
+    Records: a note with the snapshot.
+
+    Raises:
+        InvalidArgument: `wrong-type`.
+
+    >>> from ctxalgebra import Session
+    >>> tools = (Tool("web"), Tool("zip"))
+    >>> session = activate(Session(), ["zip", "nope"], policy=ToolPolicy(), registered=tools)
+    >>> activated_tools(session)
+    ('zip',)
+    """
+    check_session(session)
+    check_items(registered, Tool, "registered")
+    found = discoverable(policy, (tool.name for tool in registered), session.head.route)
+    allowed = frozenset(found) - {tool.name for tool in session.head.tools}
+    wanted = activated_tools(session)
+    fresh = [n for n in dict.fromkeys(names) if n in allowed and n not in wanted]
+    if not fresh or not for_route(policy, session.head.route).enabled:
+        return session
+    return record(session, snapshot([*wanted, *fresh], by=by))
+
+
+def reset(session: Session) -> Session:
+    """Take all activations back (an event); `resident_tools` takes the tools out of the head.
+
+    Records: a note with the empty snapshot, where something is activated.
+
+    >>> from ctxalgebra import Session, record
+    >>> activated_tools(reset(record(Session(), snapshot(["web"]))))
+    ()
+    """
+    return record(session, snapshot(())) if activated_tools(session) else session
+
+
+def plan_tools(
+    session: Session, *, policy: ToolPolicy, registered: tuple[Tool, ...], deferred: bool = False
+) -> Reconciled:
+    """Say what `resident_tools` would make of the tools, and of which kind that is (a query).
+
+    Args:
+        policy, registered, deferred: as there.
+
+    >>> from ctxalgebra import Session
+    >>> plan_tools(Session(), policy=ToolPolicy(), registered=(Tool("web"), Tool("lazy")))
+    Reconciled(active=('lazy',), kind='initial')
+    """
+    check_session(session)
+    check_items(registered, Tool, "registered")
+    check_type(deferred, bool, "deferred")
+    known, view = fold(session, _KNOWN), session.view
+    names = [tool.name for tool in registered]
+    may = frozenset(discoverable(policy, names, view.head.route))
+    activated = () if deferred else tuple(name for name in known.activated if name in may)
+    by: By = "model" if known.by_model else "host"
+    if view.sent is None and not known.started:
+        by = "start"
+    active = tuple(tool.name for tool in view.head.tools)
+    owned = fold(session, _OWNED)
+    released = owned.ever - {*known.activated} - owned.others
+    return reconcile(policy, names, active, activated, view.head.route, released=released, by=by)
+
+
+def _same(old: Tool, new: Tool) -> bool:
+    """Say whether a tool is what it was, its schema aside from white space and order of keys."""
+    if old.description != new.description:
+        return False
+    if old.schema == new.schema:
+        return True
+    try:
+        told: tuple[object, object] = (json.loads(old.schema), json.loads(new.schema))
+    except (ValueError, RecursionError):
+        return False
+    return told[0] == told[1]
+
+
+def resident_tools(
+    session: Session, *, policy: ToolPolicy, registered: tuple[Tool, ...], deferred: bool = False
+) -> Session:
+    """Bring the tools of the head in line with the policy and with what is activated (a stage).
+
+    Before the first request the list shrinks to the start set. From then on it only grows at its
+    end, but for tools that are disabled, gone, or whose activation was taken back. A tool whose
+    schema only has another order of keys or white space stays as it was sent. Where nothing
+    changes, nothing is recorded. While a request is in flight, or the change would take the
+    thinking of an open tool loop (rule V-A7), it waits.
+
+    Args:
+        policy: as it is configured; the head's route says for which model.
+        registered: all tools that there are, in the order of the registry.
+        deferred: the provider loads tools at a tool result, so what is activated stays out of the
+            head (`deferred_tools`).
+
+    Reads: the head, notes. Records: a `Head`, which is a declared break once something was sent,
+    and at the start a note.
+
+    Raises:
+        InvalidArgument: `wrong-type`.
+
+    >>> from ctxalgebra import Session, record
+    >>> tools = (Tool("read"), Tool("web"), Tool("lazy"))
+    >>> session = record(Session(), Head(tools=tools[:2]))
+    >>> policy = ToolPolicy(core=("read",))
+    >>> session = resident_tools(session, policy=policy, registered=tools)
+    >>> [tool.name for tool in session.head.tools]
+    ['read', 'lazy']
+    >>> resident_tools(session, policy=policy, registered=tools) is session
+    True
+    """
+    planned = plan_tools(session, policy=policy, registered=registered, deferred=deferred)
+    view = session.view
+    if view.flight >= 0:
+        return session
+    by_name = {tool.name: tool for tool in registered}
+    standing = {tool.name: tool for tool in view.head.tools}
+    tools: list[Tool] = []
+    for name in planned.active:
+        new, old = by_name[name], standing.get(name)
+        tools.append(old if old is not None and _same(old, new) else new)
+    changed = tuple(tools) != view.head.tools
+    if changed and view.states_head() and view.holds_loop(HEAD):
+        return session
+    if view.sent is None and not fold(session, _KNOWN).started:
+        session = record(session, snapshot(activated_tools(session)))
+    return record(session, evolve(session.head, tools=tuple(tools))) if changed else session
+
+
+def deferred_tools(
+    session: Session, *, policy: ToolPolicy, registered: tuple[Tool, ...]
+) -> tuple[Tool, ...]:
+    """List the tools that are activated and stand behind the head, in order (a query).
+
+    An adapter sends them with `defer_loading` and a reference at the result that activated them;
+    they stand behind the cached prefix (provider rules 1.2, V-A8).
+
+    Raises:
+        InvalidArgument: `wrong-type`.
+
+    >>> from ctxalgebra import Session, record
+    >>> session = record(Session(), snapshot(["web"]))
+    >>> [t.name for t in deferred_tools(session, policy=ToolPolicy(), registered=(Tool("web"),))]
+    ['web']
+    """
+    check_session(session)
+    check_items(registered, Tool, "registered")
+    route = session.head.route
+    if not for_route(policy, route).enabled:
+        return ()
+    by_name: Mapping[str, Tool] = {tool.name: tool for tool in registered}
+    may = frozenset(discoverable(policy, by_name, route))
+    standing = {tool.name for tool in session.head.tools}
+    names = [n for n in activated_tools(session) if n in may and n not in standing]
+    return tuple(by_name[name] for name in names)
+
+
+@frozen
+class Worth:
+    """Weigh an activation, in tokens and in hundredths of the price of an input token.
+
+    Args:
+        tokens: what the tools add to each request.
+        rebilled: what the next request sends anew since the head differs; the price of the break.
+        price: of the activation: what is sent anew at the price of writing instead of reading.
+        saved: what holding the tools back has saved so far on this path.
+        break_even: after how many requests without the tools holding them back has paid that
+            price; None where they weigh nothing.
+    """
+
+    tokens: int
+    rebilled: int
+    price: int
+    saved: int
+    break_even: int | None
+
+    @property
+    def paid(self) -> bool:
+        """Whether holding the tools back has saved at least what activating them costs now."""
+        return self.saved >= self.price
+
+
+_REQUESTS: Fold[int] = Fold("requests", 0, lambda known, _node, _view: known + 1, reads=(Sent,))
+
+
+def worth_activating(
+    session: Session,
+    tools: tuple[Tool, ...],
+    *,
+    deferred: bool = False,
+    measure: Measure = chars4,
+    cached: int = CACHED,
+    written: int = WRITTEN,
+) -> Worth:
+    """Tell what activating tools now costs, against what holding them back has saved (a query).
+
+    Args:
+        tools: what would stand in the head.
+        deferred: the provider loads tools at a tool result: then nothing is sent anew.
+        measure: tokens of a message or head.
+        cached, written: prices of a token that is read from the cache, and that is written to it.
+
+    Reads: the view, and how many requests were sent. `rebilled` is the number that
+    `account` gives the break, should the next request leave at once.
+
+    Raises:
+        InvalidArgument: `invalid-argument`, a price that is no positive integer; `wrong-type`.
+
+    >>> from ctxalgebra import Session, assistant, record, reply, send, user
+    >>> session, _ = send(record(Session(), user("x" * 4000)))
+    >>> session = reply(session, "completed", assistant("done"))
+    >>> worth_activating(session, (Tool("web", "x" * 395),))
+    Worth(tokens=100, rebilled=1100, price=126500, saved=12500, break_even=115)
+    """
+    check_session(session)
+    check_each(tools, Tool, "tools")
+    check_type(deferred, bool, "deferred")
+    check_positive(cached=cached, written=written)
+    if written < cached:
+        text = "what is written costs no less than what is read"
+        raise InvalidArgument("invalid-argument", text, field="written")
+    view, number = session.view, len(session)
+    standing = {tool.name for tool in view.head.tools}
+    grown = (*view.head.tools, *(tool for tool in tools if tool.name not in standing))
+    head = evolve(view.head, tools=grown)
+    tokens = weigh(measure, head) - weigh(measure, view.head)
+    rebilled = 0
+    if head.tools != view.head.tools and not deferred:
+        after = step(step(view, number, head), number + 1, Sent())
+        rebilled = split(after, measure)[1]
+    price = rebilled * (written - cached)
+    requests = fold(session, _REQUESTS)
+    saved = tokens * (written + cached * (requests - 1)) if requests else 0
+    needed = 0 if not price else None
+    if price and tokens > 0:
+        # The first request without them saves what writing them costs, each other one a reading.
+        needed = 1 + ceil_div(max(0, price - tokens * written), tokens * cached)
+    return Worth(tokens, rebilled, price, saved, needed)

@@ -1,0 +1,280 @@
+"""The tools that find and activate the others, ready to be offered, and the answer to a call.
+
+A harness adds `LAZY` or `FIND_CAPABILITY` to its tools, records what `respond_discovery` gives for
+a call, and lets `resident_tools` settle. Searching records nothing but its result, so it costs
+nothing else. What the model needs to know of a tool stands in the result that activated it, never
+in the system text, which would change the head.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, cast
+
+from attrs import frozen
+
+from ctxalgebra.errors import CtxError, InvalidArgument, escaped
+from ctxalgebra.model.checks import check_items, check_text, check_type
+from ctxalgebra.model.entries import Entry
+from ctxalgebra.model.head import Tool
+from ctxalgebra.model.parts import ToolCall, tool_result
+from ctxalgebra.model.session import Session, check_session
+from ctxalgebra.resident.activation import activate, activated_tools, active_tools, reset
+from ctxalgebra.resident.discovery import Capability, Found, Index, Ranking, capabilities, rank
+from ctxalgebra.resident.policy import ToolPolicy, for_route
+from ctxalgebra.resident.reconcile import discoverable
+
+__all__ = ["FIND_CAPABILITY", "LAZY", "respond_discovery"]
+
+_LINE = 200
+_MOST, _USUAL = 8, 3
+_NO_BODIES: Mapping[str, str] = MappingProxyType({})
+
+
+def _schema(required: list[str], **properties: Mapping[str, Any]) -> str:
+    shape = {"type": "object", "properties": properties, "required": required}
+    return json.dumps({**shape, "additionalProperties": False}, separators=(",", ":"))
+
+
+def _says(kind: str, description: str, **more: Any) -> dict[str, Any]:
+    return {"type": kind, **more, "description": description}
+
+
+LAZY = Tool(
+    "lazy",
+    "Find and activate tools that are not listed. Search first, then activate by name; activated "
+    "tools can be called from your next step on.",
+    _schema(
+        [],
+        search=_says("string", "What a tool should do, in a few words"),
+        activate=_says("array", "Names of tools to activate", items={"type": "string"}),
+        reset=_says("boolean", "Deactivate what was activated"),
+    ),
+)
+"""The gateway of the tool policy: search, activate, reset; without arguments it tells the state."""
+
+FIND_CAPABILITY = Tool(
+    "find_capability",
+    "Find a tool or a skill by what it should do, and load the best match.",
+    _schema(
+        ["description"],
+        description=_says("string", "What it should do, in a few words"),
+        kind=_says("string", "Only tools, or only skills", enum=["any", "tool", "skill"]),
+        load=_says("boolean", "Load the best match, which is so if left out"),
+        top=_says("integer", "Most matches, 3 if left out", minimum=1, maximum=_MOST),
+    ),
+)
+"""The finder of the working memory: search, and load the best match."""
+
+_SCHEMAS: Mapping[str, dict[str, Any]] = MappingProxyType(
+    {tool.name: json.loads(tool.schema) for tool in (LAZY, FIND_CAPABILITY)}
+)
+_TYPES: Mapping[str, type] = MappingProxyType(
+    {"string": str, "array": list, "boolean": bool, "integer": int}
+)
+
+
+@frozen
+class _Place:
+    """What a call is answered with: see `respond_discovery`."""
+
+    session: Session
+    policy: ToolPolicy
+    registered: tuple[Tool, ...]
+    index: Index
+    bodies: Mapping[str, str]
+    ranking: str | Ranking
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def _arguments(call: ToolCall) -> dict[str, Any]:
+    """Read what the model wrote: the members of the schema with their types, nulls left out."""
+    try:
+        value: object = json.loads(call.arguments, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        raise InvalidArgument("invalid-argument", "the arguments are no JSON") from None
+    if not isinstance(value, dict):
+        raise InvalidArgument("invalid-argument", "the arguments are no object")
+    given = {name: v for name, v in cast("dict[str, Any]", value).items() if v is not None}
+    schema = _SCHEMAS[call.name]
+    for name, member in given.items():
+        shape = schema["properties"].get(name)
+        if shape is None:
+            raise InvalidArgument("invalid-argument", "there is no such argument", field=name)
+        check_type(member, _TYPES[shape["type"]], name)
+        if "enum" in shape and member not in shape["enum"]:
+            text = f"one of {', '.join(shape['enum'])}"
+            raise InvalidArgument("invalid-argument", text, field=name)
+    for name in schema["required"]:
+        if name not in given:
+            raise InvalidArgument("invalid-argument", "the argument is missing", field=name)
+    return given
+
+
+def _line(text: str) -> str:
+    words = escaped(" ".join(text.split()))
+    return words if len(words) <= _LINE else f"{words[: _LINE - 3]}..."
+
+
+def _listed(found: tuple[Found, ...], active: tuple[str, ...]) -> list[str]:
+    return [
+        f"- [{one.capability.kind}{', active' if one.capability.name in active else ''}] "
+        f"{escaped(one.capability.name)}: {_line(one.capability.description)}"
+        for one in found
+    ]
+
+
+def _search(place: _Place, query: str, *, kind: str | None, most: int) -> tuple[Found, ...]:
+    names = [tool.name for tool in place.registered]
+    allowed = discoverable(place.policy, names, place.session.head.route)
+    hidden = {item.name for item in place.index.items if item.kind == "tool"} - {*allowed}
+    return rank(place.index, query, ranking=place.ranking, kind=kind, left_out=hidden, most=most)
+
+
+def _guidance(place: _Place, names: list[str]) -> list[str]:
+    known = {tool.name: tool for tool in place.registered}
+    texts = [(name, known[name].description.splitlines()) for name in names]
+    # Guidance keeps its lines, and nothing else that a terminal obeys.
+    return [f"- {escaped(name)}: " + "\n".join(map(escaped, lines)) for name, lines in texts]
+
+
+def _names(lead: str, names: list[str]) -> list[str]:
+    return [f"{lead}: {', '.join(map(escaped, names))}."] if names else []
+
+
+def _activate(place: _Place, names: list[str]) -> tuple[Session, list[str]]:
+    wanted = list(dict.fromkeys(name.strip() for name in names if name.strip()))
+    before = {*active_tools(place.session)}
+    session = activate(
+        place.session, wanted, policy=place.policy, registered=place.registered, by="model"
+    )
+    after = activated_tools(session)
+    fresh = [name for name in wanted if name in after and name not in before]
+    known = {tool.name for tool in place.registered}
+    refused = [n for n in wanted if n not in fresh and n not in before]
+    lines = _names("Activated", fresh)
+    if fresh:
+        lines += ["They can be called from your next step on.", *_guidance(place, fresh)]
+    lines += _names("Active already", [name for name in wanted if name in before])
+    lines += _names("Not allowed", [name for name in refused if name in known])
+    for name in refused:
+        if name not in known:
+            near = [f.capability.name for f in _search(place, name, kind="tool", most=_USUAL)]
+            hint = f" Near it: {', '.join(map(escaped, near))}." if near else ""
+            lines.append(f"There is no tool {escaped(name)}.{hint}")
+    return session, lines or ["Nothing to activate."]
+
+
+def _state(place: _Place) -> list[str]:
+    active = active_tools(place.session)
+    names = [tool.name for tool in place.registered]
+    allowed = discoverable(place.policy, names, place.session.head.route)
+    rest = sum(name not in active for name in allowed)
+    return [
+        *_names("Active", list(active)),
+        *_names("Activated", list(activated_tools(place.session))),
+        f"{rest} more can be found and activated.",
+    ]
+
+
+def _lazy(place: _Place, given: dict[str, Any]) -> tuple[Session, list[str]]:
+    if given.get("reset"):
+        session = reset(place.session)
+        return session, ["Everything that was activated is given back."]
+    if given.get("activate"):
+        for at, name in enumerate(given["activate"]):
+            check_text(name, f"activate[{at}]")
+        return _activate(place, given["activate"])
+    if "search" in given:
+        found = _search(place, given["search"], kind="tool", most=_MOST)
+        lines = _listed(found, active_tools(place.session))
+        return place.session, lines or ["No tool matches. Try other words."]
+    return place.session, _state(place)
+
+
+def _find(place: _Place, given: dict[str, Any]) -> tuple[Session, list[str]]:
+    kind = given.get("kind", "any")
+    most = max(1, min(_MOST, given.get("top", _USUAL)))
+    query = given["description"]
+    found = _search(place, query, kind=None if kind == "any" else kind, most=most)
+    if not found:
+        return place.session, ["Nothing matches. Try other words."]
+    lines = _listed(found, active_tools(place.session))
+    best = found[0].capability
+    if not given.get("load", True):
+        return place.session, lines
+    if best.kind == "tool":
+        session, told = _activate(place, [best.name])
+        return session, [*lines, *told]
+    if best.name in place.bodies:
+        return place.session, [*lines, "", place.bodies[best.name]]
+    return place.session, lines
+
+
+_ANSWERS = MappingProxyType({LAZY.name: _lazy, FIND_CAPABILITY.name: _find})
+
+
+def respond_discovery(
+    session: Session,
+    call: ToolCall,
+    *,
+    policy: ToolPolicy,
+    registered: tuple[Tool, ...],
+    skills: tuple[Capability, ...] = (),
+    bodies: Mapping[str, str] = _NO_BODIES,
+    index: Index | None = None,
+    ranking: str | Ranking = "default",
+) -> tuple[Entry, ...]:
+    """Answer a call of `lazy` or `find_capability`: give what is to be recorded.
+
+    That is the result, and in front of it the snapshot where tools were activated or given back.
+    Whatever the model wrote gets an answer: what is wrong with a call is the text of an error
+    result, with the code. Nothing is recorded here, and equal sessions get equal answers.
+
+    Args:
+        session: holds the call.
+        call: its name is that of `LAZY` or `FIND_CAPABILITY`.
+        policy: as it is configured.
+        registered: all tools that there are.
+        skills: what else can be found.
+        bodies: the text of skills by name; where the best match has one, it is shown.
+        index: over the tools and skills, where it was made before.
+        ranking: as `rank` takes it.
+
+    Raises:
+        InvalidArgument: `invalid-argument`, the call is for another tool, or there is no such
+            ranking; `wrong-type`.
+
+    >>> from ctxalgebra import Session, assistant, record, user
+    >>> call = ToolCall("c1", "lazy", '{"activate":["web"]}')
+    >>> session = record(Session(), user("Look it up"), assistant(call))
+    >>> tools = (LAZY, Tool("web", "Search the web"))
+    >>> entries = respond_discovery(session, call, policy=ToolPolicy(), registered=tools)
+    >>> [type(entry).__name__ for entry in entries], activated_tools(record(session, *entries))
+    (['Note', 'Message'], ('web',))
+    """
+    check_session(session)
+    check_type(call, ToolCall, "call")
+    check_items(registered, Tool, "registered")
+    check_items(skills, Capability, "skills")
+    answer = _ANSWERS.get(call.name)
+    if answer is None:
+        raise InvalidArgument("invalid-argument", f"{call.name!r} finds nothing", field="call")
+    known = index or Index((*capabilities(registered), *skills))
+    rank(known, "", ranking=ranking)
+    place = _Place(session, policy, registered, known, bodies, ranking)
+    if not for_route(policy, session.head.route).enabled:
+        return (tool_result(call.id, "Tools are not switched here.", name=call.name),)
+    try:
+        after, lines = answer(place, _arguments(call))
+    except CtxError as error:
+        return (tool_result(call.id, str(error), name=call.name, error=True),)
+    result = tool_result(call.id, "\n".join(lines), name=call.name)
+    if after is session or after.leaf is None:
+        return (result,)
+    return after.leaf.entry, result
