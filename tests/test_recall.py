@@ -49,6 +49,7 @@ from ctxalgebra import (
     travel,
     user,
 )
+from ctxalgebra.compat.paging_recall import UTF16
 from ctxalgebra.laws.strategies import conversations, dirty_messages, journals
 from ctxalgebra.recall import (
     CODE_POINTS,
@@ -544,7 +545,7 @@ def test_the_benchmark_measures_what_it_says():
     assert len(history(session)) == 60
     assert [f.files for f in search(session, "step42")] == []
     assert search(session, "step29", limit=1)[0].id == "88"
-    assert benchmark.tokenise(outputs) >= sum(len(words(text)) for text in outputs) > 5_000
+    assert benchmark.tokenise(outputs) >= sum(len(words(text, UTF16)) for text in outputs) > 5_000
     figures = benchmark.measure(size=30_000, length=1_000, runs=1)
     assert {"first", "append", "browse", "missed"} <= set(figures)
     assert set(figures["missed"]) <= set(benchmark.LIMITS)
@@ -604,14 +605,17 @@ def test_half_an_item_in_the_index_is_never_read(monkeypatch):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Please find the Needle in src/app.ts", "please find the needle in src/app.ts"),
-        ("foo_bar.baz:qux", "foo_bar.baz:qux"),
-        ("_lead_ ...x... a-b don't", "_lead_ x a-b don t"),
+        ("Please find src/app.ts", "please find src/app.ts src app.ts src app ts"),
+        ("foo_bar.baz:qux", "foo_bar.baz:qux foo_bar.baz qux foo_bar baz qux"),
+        ("_lead_ ...x... a-b don't", "_lead_ x a-b a b don t"),
+        ("a-b.c", "a-b.c a b c"),
         ("-:./", ""),
-        ("C++ user@host.com", "c user host.com"),
+        ("a:./b", "a:./b a b a b a b"),
+        ("C++ user@host.com", "c user host.com host com"),
         ("x分页 分页x .分页 a..分", "x 分 页 分 页 x 分 页 a 分"),
         ("İstanbul", "i stanbul"),
-        ("ſ １２ Straße", "ſ １２ straße"),
+        ("ſ １２ Straße", "s 12 strasse"),
+        ("\ufb01le e\u0301te\u0301 ÉTÉ", "file été été"),
         ("a....... b", "a b"),
     ],
 )
@@ -620,17 +624,32 @@ def test_words(text, expected):
     assert count_words([(text, 2)]) == Counter(expected.split() * 2)
 
 
+def test_what_stands_in_front_of_a_line_number_is_found_and_so_are_other_spellings():
+    lines = "src/hay.py:7: needle\nsrc/hay.py-8-other\n../lib/x.tar.gz"
+    said = "E\u0301te\u0301 in the \ufb01le"
+    session = record(Session(), user(lines), assistant("On line 7."), user(said))
+    for query in ("src/hay.py", "hay.py", "hay", "x.tar.gz", "lib/x.tar.gz", "Hay.PY x"):
+        assert [found.id for found in search(session, query)] == ["0"], query
+    assert [found.id for found in search(session, "SRC/HAY.PY:7")] == ["0", "1"], "best first"
+    for query in ("été", "e\u0301te\u0301", "ÉTÉ", "file", "ﬁle"):
+        assert [found.id for found in search(session, query)] == ["2"], query
+    assert search(session, "haypy") == ()
+
+
 @given(st.text(alphabet="aB_./:-分é \n", max_size=30))
 def test_words_of_ascii_and_of_all_texts_are_found_alike(text):
     plain = "".join(c for c in text if c.isascii())
     # A letter that is no ASCII, apart, sends the text the other way.
     assert words(plain) == [w for w in words(plain + " é") if w != "é"]
     assert Counter(words(text)) == count_words([(text, 1)])
+    assert words(text, UTF16) == [w for w in words(text, UTF16) if w == w.strip("./:-")]
+    assert count_words([(text, 3)], UTF16) == Counter(words(text, UTF16) * 3)
 
 
 def test_finding_words_is_linear_in_the_text():
-    for run in ("." * 400_000, "a" + "." * 400_000, ("a" + "." * 50) * 8_000, '"' * 400_000):
-        assert len(words(run)) <= 8_000
+    runs = ("." * 400_000, "a" + "." * 400_000, ("a" + "." * 50) * 8_000, '"' * 400_000)
+    for run in (*runs, "a:" * 200_000, "a./" * 135_000, "\u0301\u0316" * 200_000):
+        assert len(words(run)) <= 3 * run.count("a") + 1
         assert len(unescaped('{"' + run + '\\"')) >= 400_000
 
 
@@ -678,7 +697,7 @@ def some():
 def test_references_and_filters():
     session = some()
     first, second, third = search(session, "needle")
-    assert [first.id, second.id, third.id] == ["0", "5", "1"]
+    assert [first.id, second.id, third.id] == ["5", "0", "1"]
     assert (third.tools, third.files, third.failed) == (("read",), ("src/app.ts",), False)
     assert (third.previous, third.next, third.sequence) == ("0", "5", 1)
     assert third.timestamp is None
@@ -691,7 +710,7 @@ def test_references_and_filters():
     assert [f.id for f in search(session, "", tools=["read"], files=("src/app.ts",))] == ["1"]
     assert search(session, "", tools=["read"], files=["other"]) == ()
     assert search(session, "needle", tools=["read"], failed=True) == ()
-    assert [f.id for f in search(session, "needle", failed=False, limit=1)] == ["0"]
+    assert [f.id for f in search(session, "needle", failed=False, limit=1)] == ["5"]
     assert search(session, "!!!") == ()
     assert search(Session(), "a") == browse(Session(), "around") == ()
     hidden = record(Session(), assistant(ToolCall("k", "load_history")), tool_result("k", "needle"))

@@ -124,7 +124,7 @@ _EMPTY = History()
 def _step(known: History, node: Node, _: View) -> History:
     entry = node.entry
     if known is _EMPTY:
-        known = History(index=Index(CODE_POINTS.runs))
+        known = History(index=Index(CODE_POINTS))
     interrupted = False
     message: object = entry
     if type(entry) is Reply:
@@ -187,7 +187,7 @@ def as_history(source: Session | History) -> History:
 
 def grown(known: History, record: Record, number: int) -> History:
     """Add an item to a history of a list: its number has to be higher than those before it."""
-    index = Index(known.units.runs) if known.index is None else known.index
+    index = Index(known.units) if known.index is None else known.index
     return evolve(known, index=index, top=Cell(record, number, object(), known.top))
 
 

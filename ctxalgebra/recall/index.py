@@ -25,9 +25,7 @@ from heapq import nsmallest
 from math import log
 from typing import TYPE_CHECKING, NamedTuple
 
-import regex
-
-from ctxalgebra.recall.texts import count_words, words
+from ctxalgebra.recall.texts import Units, count_words, words
 
 if TYPE_CHECKING:
     from ctxalgebra.recall.history import Cell
@@ -53,12 +51,12 @@ class Place(NamedTuple):
 
 
 class Index:
-    """Hold the words of items, by slot; `runs` finds them (`texts.Units`)."""
+    """Hold the words of items, by slot; `units` find them."""
 
-    __slots__ = ("busy", "cells", "facets", "lengths", "places", "postings", "runs")
+    __slots__ = ("busy", "cells", "facets", "lengths", "places", "postings", "units")
 
-    def __init__(self, runs: regex.Pattern[str]) -> None:
-        self.runs = runs
+    def __init__(self, units: Units) -> None:
+        self.units = units
         self.postings: dict[str, int | array[int]] = {}
         self.facets: dict[tuple[str, str], list[int]] = {}
         self.lengths: list[int] = []
@@ -71,7 +69,7 @@ class Index:
         mine = object()
         self.busy.append(mine)
         try:
-            index = self if self.busy[0] is mine else Index(self.runs)
+            index = self if self.busy[0] is mine else Index(self.units)
             index.extend(top)
         finally:
             self.busy.remove(mine)
@@ -91,7 +89,7 @@ class Index:
 
     def _add(self, cell: Cell, before: Place | None) -> Place:
         record = cell.record
-        counts = count_words(record.words(), self.runs)
+        counts = count_words(record.words(), self.units)
         slot = len(self.cells)
         length = sum(counts.values())
         # The slot is taken first: were this to be interrupted, nothing would ever read it.
@@ -169,7 +167,7 @@ def ranked(
     scores: dict[int, float] = {}
     number, lengths = top.seen, index.lengths
     mean = place.total / number
-    for word in dict.fromkeys(words(query, index.runs)):
+    for word in dict.fromkeys(words(query, index.units)):
         codes = index.postings.get(word, ())
         stretches = list(_within((codes,) if isinstance(codes, int) else codes, runs, _BITS))
         df = sum(map(len, stretches))
