@@ -9,6 +9,9 @@ a folder `shared/sessions/pi` beside the project) and prints for each:
   would keep is from the truth, the difference of two withheld totals, for all suffixes of 20,000
   tokens or more within one epoch.
 
+Exits with 1 when our figures are over their limits without a known cause, with 2 when no file has
+enough reports.
+
 Beside the library's calibration, with two measures, stand a quarter of the characters and the rule
 of the paging extension (`ctxalgebra.compat.paging_tokens`): one scale for all that was measured.
 """
@@ -51,6 +54,9 @@ EVERY = 5
 LEAST = 20_000
 FEWEST = 20
 """A file with fewer requests that reported usage has no percentiles."""
+
+LIMITS = {"next": (0.3, 2.5), "suffix": (2.0, 6.0)}
+"""Percent: the median and the 95th percentile of our errors."""
 
 Measure = Callable[[Message | Head], int]
 
@@ -201,9 +207,28 @@ def files(names: list[str]) -> list[Path]:
     return [Path(name) for name in names] or sorted(SHARED.glob("*.jsonl"))
 
 
+def over(told: dict[str, dict[str, list[float]]], reasons: list[str]) -> list[tuple[str, bool]]:
+    """Say what of ours is over its limit, and whether that is a failure.
+
+    The 95th percentile is excepted where there is a reason for it.
+    """
+    found: list[tuple[str, bool]] = []
+    for what, (middle, most) in LIMITS.items():
+        for rule in RULES[: len(MEASURES)]:
+            cell = figure(told[what][rule])
+            if cell is not None and cell.median > middle:
+                found.append((f"{rule}, {what}: the median is over {middle} %", True))
+            if cell is not None and cell.most > most:
+                excepted = "; excepted, see the causes" if reasons else ""
+                text = f"{rule}, {what}: the 95th percentile is over {most} %{excepted}"
+                found.append((text, not reasons))
+    return found
+
+
 def main(names: list[str]) -> int:
-    """Print the figures of each file."""
+    """Print the figures of each file; return 1 when a limit is missed, 2 when there are none."""
     found = files(names)
+    measured = failed = False
     if not found:
         print(f"no session files: {SHARED} is absent")
     for file in found:
@@ -213,6 +238,7 @@ def main(names: list[str]) -> int:
         if figure(told["next"][RULES[0]]) is None:
             print(f"{file.name}: fewer than {FEWEST} requests that reported usage\n")
             continue
+        measured = True
         print(file.name)
         print(f"  {'':22}{'next':>22}{'suffix of 20,000':>26}")
         for rule in RULES:
@@ -220,9 +246,13 @@ def main(names: list[str]) -> int:
             shown = ["-" if c is None else f"{c.median:.3f} % / {c.most:.2f} %" for c in cells]
             print(f"  {rule:22}{shown[0]:>22}{shown[1]:>26}")
         reasons = causes(data, session)
-        print(f"  {'; '.join(reasons) or 'one route, no image'}\n")
+        print(f"  {'; '.join(reasons) or 'one route, no image'}")
+        for text, fails in over(told, reasons):
+            print(f"  {text}")
+            failed = failed or fails
+        print()
     print("median / 95th percentile of the error")
-    return 0
+    return int(failed) if measured else 2
 
 
 if __name__ == "__main__":

@@ -704,9 +704,26 @@ def test_the_benchmark_prints_each_file_and_says_where_there_is_none(tmp_path, c
     said = capsys.readouterr().out
     assert "fewer than 20 requests" in said
     assert "one route, no image" in said
+    assert "over" not in said
+    assert benchmark.main([str(tmp_path / "short.jsonl")]) == 2, "nothing was measured"
     monkeypatch.setattr(benchmark, "SHARED", tmp_path / "none")
-    benchmark.main([])
+    assert benchmark.main([]) == 2
     assert "is absent" in capsys.readouterr().out
+
+
+def test_the_benchmark_fails_over_its_limits_and_names_what_is_excepted(tmp_path, monkeypatch):
+    benchmark = load_benchmark()
+    (tmp_path / "long.jsonl").write_bytes(pi_encode.encode(working(40)))
+    monkeypatch.setattr(benchmark, "LIMITS", {"next": (-1, -1), "suffix": (-1, -1)})
+    assert benchmark.main([str(tmp_path / "long.jsonl")]) == 1
+    errors = dict.fromkeys(benchmark.RULES, [0.001] * 90 + [0.5] * 10)
+    told = {"next": errors, "suffix": dict.fromkeys(benchmark.RULES, [])}
+    monkeypatch.setattr(benchmark, "LIMITS", {"next": (0.3, 2.5), "suffix": (2.0, 6.0)})
+    assert [fails for _, fails in benchmark.over(told, [])] == [True, True]
+    excepted = benchmark.over(told, ["1 images"])
+    assert [(text.endswith("see the causes"), fails) for text, fails in excepted] == [
+        (True, False)
+    ] * 2
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import importlib.util
 import random
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -35,6 +37,7 @@ from ctxalgebra import (
 )
 from ctxalgebra.measures import IMAGE_TOKENS
 
+ROOT = Path(__file__).resolve().parents[1]
 FAMILIES = (o200k_v1, claude_v1, deepseek_v1, qwen_v1)
 
 CODE = '''
@@ -208,3 +211,36 @@ def test_what_is_no_message_and_what_counts_nothing_is_refused():
         with pytest.raises(InvalidArgument) as caught:
             measure_of(count)
         assert (caught.value.code, caught.value.field) == ("wrong-type", "count")
+
+
+# The benchmark
+
+
+def load_benchmark():
+    spec = importlib.util.spec_from_file_location("measures", ROOT / "benchmarks" / "measures.py")
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    return benchmark
+
+
+def test_the_benchmark_fails_over_its_limit_and_when_nothing_can_be_measured(monkeypatch, capsys):
+    benchmark = load_benchmark()
+    kinds = benchmark.texts()
+    assert all(len(some) >= 20 for kind, some in kinds.items() if kind != "prose")
+    assert kinds == benchmark.texts()
+
+    def absent():
+        raise ImportError("no such package")
+
+    def weigh(times):
+        return lambda: lambda text: max(1, times * o200k_v1(user(text)) // 100)
+
+    monkeypatch.setattr(benchmark, "texts", lambda: {k: v for k, v in kinds.items() if v})
+    for tokenizers, code in (
+        ([("a", o200k_v1, absent)], 2),
+        ([("a", o200k_v1, absent), ("b", o200k_v1, weigh(95))], 0),
+        ([("b", o200k_v1, weigh(100)), ("c", o200k_v1, weigh(80))], 1),
+    ):
+        monkeypatch.setattr(benchmark, "TOKENIZERS", tokenizers)
+        assert benchmark.main() == code
+    assert "nothing was measured" in capsys.readouterr().out
