@@ -91,10 +91,20 @@ if TYPE_CHECKING:
     from ctxalgebra.measures import claude_v1, deepseek_v1, measure_of, o200k_v1, qwen_v1
     from ctxalgebra.profiles import PROFILES, Profile, Violation, profile_for, violations
     from ctxalgebra.protocol import DEFECTS, Defect, Repair, Repaired, defects, repair
+    from ctxalgebra.recall import (
+        RECALL_TOOLS,
+        browse,
+        recall_notice,
+        recall_stub,
+        respond,
+        search,
+        stats,
+    )
     from ctxalgebra.transforms.compact import RETRIEVE, compact_output, retrieve_output
     from ctxalgebra.transforms.digest import default_digest_prompt, digest_output
     from ctxalgebra.transforms.limit import limit_output, limited
     from ctxalgebra.transforms.memory import working_memory
+    from ctxalgebra.transforms.settings import PagingSettings, resolve_settings, warn_headroom
     from ctxalgebra.transforms.tagging import forget, tag_results
     from ctxalgebra.transforms.writes import write_facts
 else:
@@ -107,10 +117,12 @@ else:
         "measures": "claude_v1 deepseek_v1 measure_of o200k_v1 qwen_v1",
         "profiles": "PROFILES Profile Violation profile_for violations",
         "protocol": "DEFECTS Defect Repair Repaired defects repair",
+        "recall": "RECALL_TOOLS browse recall_notice recall_stub respond search stats",
         "transforms.compact": "RETRIEVE compact_output retrieve_output",
         "transforms.digest": "default_digest_prompt digest_output",
         "transforms.limit": "limit_output limited",
         "transforms.memory": "working_memory",
+        "transforms.settings": "PagingSettings resolve_settings warn_headroom",
         "transforms.tagging": "forget tag_results",
         "transforms.writes": "write_facts",
     }
@@ -130,6 +142,7 @@ __all__ = [
     "DECISIONS",
     "DEFECTS",
     "PROFILES",
+    "RECALL_TOOLS",
     "RETRIEVE",
     "RULES",
     "Account",
@@ -169,6 +182,7 @@ __all__ = [
     "Note",
     "Opaque",
     "Outcome",
+    "PagingSettings",
     "Part",
     "Pending",
     "Pipeline",
@@ -211,6 +225,7 @@ __all__ = [
     "assistant",
     "at_leaf",
     "breaks",
+    "browse",
     "byte_drift",
     "cache_profile",
     "calibrate",
@@ -255,16 +270,22 @@ __all__ = [
     "project",
     "prune_suffix",
     "qwen_v1",
+    "recall_notice",
+    "recall_stub",
     "record",
     "repair",
     "reply",
     "requests",
+    "resolve_settings",
+    "respond",
     "retrieve_output",
     "savings",
+    "search",
     "select",
     "send",
     "snap_frontier",
     "stake",
+    "stats",
     "strip_thinking",
     "system",
     "tag_results",
@@ -273,6 +294,7 @@ __all__ = [
     "user",
     "violations",
     "walk",
+    "warn_headroom",
     "working_memory",
     "write_facts",
 ]

@@ -51,6 +51,7 @@ from ctxalgebra import (
     user,
     violations,
 )
+from ctxalgebra.recall import default_words
 
 CALLS = (user("a"), assistant(ToolCall("c1", "read")), tool_result("c1", "42"))
 SESSION = reply(send(record(Session(), *CALLS))[0], "completed", assistant(Thinking("t", "s"), "b"))
@@ -79,6 +80,7 @@ LEGAL = {
     "Evicted": {"first": 0, "last": 1, "count": 2},
     "Explanation": {"number": 0, "state": "shown", "why": "w", "by": ()},
     "Pending": {"number": 0, "ask": Ask("k", "t", "q")},
+    "PagingSettings": {"enabled": True, "budget": 2, "target": 1, "explicit": True},
     "Placed": {"request": project(SESSION), "breakpoints": (0,), "long": 0},
     "Pressure": {"estimate": 1, "limit": 2, "cuttable": True},
     "Prices": {"read": 1, "written": 2, "kept": 3},
@@ -131,6 +133,10 @@ LEGAL = {
     "assistant": {"parts": ("a",), "id": "i"},
     "at_leaf": {"session": SESSION, "number": 0},
     "breaks": {"session": SESSION},
+    "browse": {
+        "source": SESSION, "direction": "around", "id": None, "sequence": 0, "count": 1,
+        "stride": 1,
+    },
     "cache_profile": {"route": Route("anthropic"), "rules": "anthropic"},
     "calibrate": {"session": SESSION, "measure": chars4},
     "costs": {"session": SESSION, "measure": chars4},
@@ -171,16 +177,30 @@ LEGAL = {
         "session": OPEN, "stub_over": 1, "drop_over": 1, "horizon": 1, "measure": chars4,
         "cache": "cold", "stub": default_stub,
     },
+    "recall_notice": {"session": SESSION, "words": default_words},
+    "recall_stub": {"session": SESSION},
     "record": {"session": SESSION, "entries": (user("a"),)},
     "repair": {"messages": CALLS, "aborted": ()},
     "reply": {"session": FLYING, "outcome": "completed", "message": assistant("b"), "usage": None},
     "requests": {"session": SESSION},
+    "resolve_settings": {
+        "global_settings": {}, "project_settings": {}, "project_trusted": True,
+    },
+    "respond": {"source": SESSION, "call": ToolCall("q", "browse_history", "{}")},
+    "search": {
+        "source": SESSION, "query": "a", "files": ("a",), "tools": ("read",), "failed": False,
+        "limit": 1,
+    },
     "select": {
         "session": SESSION, "budget": 2, "target": 1, "reserve": 1, "window": 90,
         "measure": chars4, "cache": "cold", "notice": lambda evicted: "n",
     },
     "send": {"session": SESSION, "time": 1},
     "snap_frontier": {"messages": CALLS, "index": 3, "findable": lambda m: m.id},
+    "stats": {
+        "session": SESSION, "budget": 9, "window": 8, "enabled": True, "stored": 7,
+        "measure": chars4,
+    },
     "strip_thinking": {"session": SESSION, "why": "w"},
     "system": {"content": "c", "id": "i"},
     "tool_result": {"call": "c", "content": "c", "name": "n", "error": False, "id": "i"},
@@ -191,6 +211,10 @@ LEGAL = {
         "merged": True, "previous_response": False, "reasoning_ids": True, "signatures": False,
     },
     "walk": {"session": SESSION, "since": 0},
+    "warn_headroom": {
+        "settings": ctxalgebra.PagingSettings(budget=5, target=9, explicit=True),
+        "warned": frozenset(),
+    },
 }  # fmt: skip
 
 EXEMPT = {

@@ -717,7 +717,7 @@ def test_the_benchmark_fails_over_its_limits_and_names_what_is_excepted(tmp_path
     monkeypatch.setattr(benchmark, "LIMITS", {"next": (-1, -1), "suffix": (-1, -1)})
     assert benchmark.main([str(tmp_path / "long.jsonl")]) == 1
     errors = dict.fromkeys(benchmark.RULES, [0.001] * 90 + [0.5] * 10)
-    told = {"next": errors, "suffix": dict.fromkeys(benchmark.RULES, [])}
+    told = {"next": errors, "suffix": {rule: [] for rule in benchmark.RULES}}
     monkeypatch.setattr(benchmark, "LIMITS", {"next": (0.3, 2.5), "suffix": (2.0, 6.0)})
     assert [fails for _, fails in benchmark.over(told, [])] == [True, True]
     excepted = benchmark.over(told, ["1 images"])

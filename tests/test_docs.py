@@ -45,6 +45,8 @@ REFERENCE = [
     f"reference/{name}.md"
     for name in ("entries", "gate", "errors", "transforms", "working-memory", "heads", "effects")
 ]
+BESIDE = ["reference/recall.md", "reference/paging.md"]
+"""Pages of a part: they tell of public names, and of others."""
 NAMES = {name: getattr(ctxalgebra, name) for name in ctxalgebra.__all__}
 FUNCTIONS = {name: value for name, value in NAMES.items() if inspect.isfunction(value)}
 COMPAT, COMPAT_MEMORY = (
@@ -98,7 +100,12 @@ def tables(text):
     return found
 
 
-SECTIONS = {heading: (page, text) for page in REFERENCE for heading, text in sections(page).items()}
+SECTIONS = {
+    heading: (page, text)
+    for page in (*REFERENCE, *BESIDE)
+    for heading, text in sections(page).items()
+    if page in REFERENCE or heading in NAMES
+}
 
 
 # Names
@@ -106,6 +113,7 @@ SECTIONS = {heading: (page, text) for page in REFERENCE for heading, text in sec
 
 def test_the_reference_has_a_heading_for_each_public_name_and_for_nothing_else():
     headings = [heading for page in REFERENCE for heading in sections(page)]
+    headings += [name for page in BESIDE for name in sections(page) if name in NAMES]
     assert sorted(headings) == sorted(NAMES)
 
 

@@ -53,7 +53,7 @@ from ctxalgebra.compat.paging_recall import UTF16
 from ctxalgebra.laws.strategies import conversations, dirty_messages, journals
 from ctxalgebra.recall import (
     CODE_POINTS,
-    RECALL_TOOLS,
+    RECALL_NAMES,
     History,
     browse,
     find_model_turn,
@@ -281,10 +281,10 @@ def test_what_is_visible_is_all_but_turns_that_only_asked_for_history(session):
     visible = [item for item in items if not item.hidden]
     assert len(history(session)) == len(visible)
     for item in items:
-        asks = bool(item.tools) and set(item.tools) <= set(RECALL_TOOLS)
+        asks = bool(item.tools) and set(item.tools) <= set(RECALL_NAMES)
         spoke = any(isinstance(p, Text) and p.text.strip() for p in item.message.parts)
         assert item.hidden == (asks and not spoke)
-        assert is_recall_turn(item) == bool(set(item.tools) & set(RECALL_TOOLS))
+        assert is_recall_turn(item) == bool(set(item.tools) & set(RECALL_NAMES))
     for sequence, item in enumerate(visible):
         (got,) = load(session, [item.id])
         assert got == public_item(item, sequence)
@@ -340,7 +340,7 @@ def test_every_word_that_may_be_shown_leads_to_its_item(session):
         texts += list(item.files)
         names = {c.id: c.name for c in item.message.calls}
         for result in item.results:
-            if names[result.call] not in RECALL_TOOLS:
+            if names[result.call] not in RECALL_NAMES:
                 texts += [p.text for p in result.parts if isinstance(p, Text)]
         for word in {w for text in texts for w in words(text)}:
             hits = ranked(index, known.top.shown, word, (), 10**6)
@@ -357,7 +357,7 @@ def test_pages_put_together_are_what_was_recorded(session, limit, step):
             continue
         names = {c.id: c.name for c in item.message.calls}
         for result in item.results:
-            if names[result.call] in RECALL_TOOLS:
+            if names[result.call] in RECALL_NAMES:
                 with pytest.raises(InvalidArgument, match="withheld-output"):
                     read_output(session, item.id, call=result.call)
                 continue

@@ -45,8 +45,8 @@ from ctxalgebra.compat.paging_recall import (
 from ctxalgebra.conformance.door import result
 from ctxalgebra.recall import (
     LIMITS,
+    RECALL_NAMES,
     RECALL_TOOLS,
-    TOOLS,
     Recoverable,
     browse,
     default_words,
@@ -101,14 +101,14 @@ TEN = turns(Session(), range(10))
 
 
 def test_the_tools_are_four_with_schemas_that_forbid_what_they_do_not_know():
-    assert tuple(tool.name for tool in TOOLS) == RECALL_TOOLS
-    assert all(isinstance(tool, Tool) and tool.description for tool in TOOLS)
-    for tool in TOOLS:
+    assert tuple(tool.name for tool in RECALL_TOOLS) == RECALL_NAMES
+    assert all(isinstance(tool, Tool) and tool.description for tool in RECALL_TOOLS)
+    for tool in RECALL_TOOLS:
         schema = json.loads(tool.schema)
         assert schema["additionalProperties"] is False
         assert set(schema["required"]) <= schema["properties"].keys()
         assert all("type" in member for member in schema["properties"].values())
-    assert Head(tools=TOOLS).characters < 4_000
+    assert Head(tools=RECALL_TOOLS).characters < 4_000
 
 
 def test_a_search_gives_references_that_can_be_loaded_and_read():
@@ -231,14 +231,14 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
     max_leaves=5,
 )
-NAMES = sorted({n for tool in TOOLS for n in json.loads(tool.schema)["properties"]})
+NAMES = sorted({n for tool in RECALL_TOOLS for n in json.loads(tool.schema)["properties"]})
 LIKELY = st.sampled_from(
     ["29", "0", "call_0", "around", "toolResult", "assistant", "", 1, 0, ["29"]]
 )
 
 
 @given(
-    st.sampled_from(RECALL_TOOLS),
+    st.sampled_from(RECALL_NAMES),
     st.dictionaries(st.sampled_from(NAMES), JSON | LIKELY, max_size=6),
 )
 def test_whatever_a_model_asks_it_gets_an_answer_that_can_be_recorded(name, arguments):
@@ -415,7 +415,7 @@ def test_notices_refuse_what_they_can_not_use():
 
 def test_a_harness_offers_recall_in_a_whole_loop():
     """The model searches, reads a page, and answers; nothing breaks, and nothing was lost."""
-    session = record(turns(Session(), range(10), "x" * 400), Head(tools=TOOLS))
+    session = record(turns(Session(), range(10), "x" * 400), Head(tools=RECALL_TOOLS))
     session = record(session, user("what was the output of 3?"))
     says = iter(
         [

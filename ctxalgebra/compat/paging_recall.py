@@ -17,7 +17,7 @@ from attrs import frozen
 from ctxalgebra.codecs.pi_weights import json_text, utf16_length
 from ctxalgebra.recall.history import History, Step, exchanges_of, grown
 from ctxalgebra.recall.items import (
-    RECALL_TOOLS,
+    RECALL_NAMES,
     Form,
     absent,
     document,
@@ -180,7 +180,7 @@ class HostItem:
     @property
     def hidden(self) -> bool:
         """Whether any of its calls is recall's."""
-        return any(name in RECALL_TOOLS for name in self.tools)
+        return any(name in RECALL_NAMES for name in self.tools)
 
     @property
     def _said(self) -> Host:
@@ -230,7 +230,7 @@ class HostItem:
             if value is None:
                 raise absent("the turn has no result of this call", "call")
             names = {c["name"] for c in _calls(self._said) if c["id"] == call}
-            if {value.get("toolName"), *names} & set(RECALL_TOOLS):
+            if {value.get("toolName"), *names} & set(RECALL_NAMES):
                 raise withheld("what recall itself answered is not recalled", "call")
         else:
             blocks = _list(self._said.get("content"))

@@ -9,7 +9,7 @@ from ctxalgebra.recall.history import (
     turn_with,
 )
 from ctxalgebra.recall.items import (
-    RECALL_TOOLS,
+    RECALL_NAMES,
     Item,
     PublicItem,
     is_recall_turn,
@@ -23,13 +23,13 @@ from ctxalgebra.recall.pages import Page, page, read_output
 from ctxalgebra.recall.report import Stats, stats
 from ctxalgebra.recall.search import LIMITS, Direction, Limits, Reference, browse, load, search
 from ctxalgebra.recall.texts import CODE_POINTS, Units, words
-from ctxalgebra.recall.tools import TOOLS, respond
+from ctxalgebra.recall.tools import RECALL_TOOLS, respond
 
 __all__ = [
     "CODE_POINTS",
     "LIMITS",
+    "RECALL_NAMES",
     "RECALL_TOOLS",
-    "TOOLS",
     "Direction",
     "History",
     "Item",

@@ -20,7 +20,7 @@ from ctxalgebra.model.parts import Image, Message, Opaque, Part, Text, ToolCall
 from ctxalgebra.recall.texts import quote, read_json, unescaped
 
 __all__ = [
-    "RECALL_TOOLS",
+    "RECALL_NAMES",
     "Form",
     "Item",
     "Kind",
@@ -41,7 +41,7 @@ __all__ = [
 Form = Literal["text", "json"]
 Kind = Literal["user", "system", "modelTurn"]
 
-RECALL_TOOLS = ("search_history", "browse_history", "load_history", "read_context_output")
+RECALL_NAMES = ("search_history", "browse_history", "load_history", "read_context_output")
 """The names of recall's tools."""
 
 _PATHS = frozenset(("path", "file", "files", "filepath", "file_path"))
@@ -139,7 +139,7 @@ class Item:
         """Whether there is nothing in it but calls of recall and their results."""
         return (
             bool(self.tools)
-            and set(self.tools) <= set(RECALL_TOOLS)
+            and set(self.tools) <= set(RECALL_NAMES)
             and not any(type(part) is Text and part.text.strip() for part in self.message.parts)
         )
 
@@ -269,7 +269,7 @@ def is_recall_turn(item: Item) -> bool:
     True
     """
     check_type(item, Item, "item")
-    return any(name in RECALL_TOOLS for name in item.tools)
+    return any(name in RECALL_NAMES for name in item.tools)
 
 
 def files_in(value: object) -> Iterator[str]:
@@ -378,7 +378,7 @@ def _names(item: Item) -> dict[str, str]:
 
 def _is_recalled(result: Message, names: dict[str, str]) -> bool:
     """Say whether a result came from one of recall's tools, by its own name or its call's."""
-    return result.name in RECALL_TOOLS or names.get(result.call) in RECALL_TOOLS
+    return result.name in RECALL_NAMES or names.get(result.call) in RECALL_NAMES
 
 
 def _public_results(item: Item) -> tuple[Message, ...]:

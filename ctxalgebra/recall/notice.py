@@ -11,7 +11,7 @@ from ctxalgebra.model.checks import check_callable, check_type
 from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Session, check_session
 from ctxalgebra.recall.history import cell_of, history, turn_with
-from ctxalgebra.recall.items import RECALL_TOOLS, Item
+from ctxalgebra.recall.items import RECALL_NAMES, Item
 from ctxalgebra.recall.search import LIMITS
 from ctxalgebra.recall.texts import quote
 from ctxalgebra.transforms.prune import default_stub
@@ -60,12 +60,12 @@ def default_words(found: Recoverable) -> str:
     until = f"Earlier messages, up to entry {found.evicted.last}, are not shown any more"
     lines = [
         f"[Generated notice. {until}; nothing is lost.",
-        f"Find them with {', '.join(RECALL_TOOLS[:3])}; {RECALL_TOOLS[3]} gives pages.",
+        f"Find them with {', '.join(RECALL_NAMES[:3])}; {RECALL_NAMES[3]} gives pages.",
     ]
     if found.id is not None:
         lines.append(f"Last item that left: historyId {quote(found.id)}.")
     if found.arguments is not None:
-        reads = f"{RECALL_TOOLS[3]}({found.arguments})"
+        reads = f"{RECALL_NAMES[3]}({found.arguments})"
         lines.append(f"First output that left, of {found.tool}: {reads}.")
     return "\n".join(lines) + "]"
 
@@ -112,7 +112,7 @@ def recall_notice(
             if arguments is None:
                 names = {call.id: call.name for call in item.message.calls}
                 calls = (result.call for result in item.results)
-                answered = next((c for c in calls if names[c] not in RECALL_TOOLS), None)
+                answered = next((c for c in calls if names[c] not in RECALL_NAMES), None)
                 if answered is not None:
                     tool = names[answered]
                     arguments = _reading(item, answered)
@@ -149,12 +149,12 @@ def recall_stub(session: Session) -> Callable[[Message, int], str]:
         slot = next((s for s in reversed(range(view.end)) if shown[s] is result), -1)
         item = None if slot < 0 else turn_with(session, view.slots.numbers[slot])
         calls = () if item is None else item.message.calls
-        name = next((call.name for call in calls if call.id == result.call), RECALL_TOOLS[0])
-        if item is None or name in RECALL_TOOLS:
+        name = next((call.name for call in calls if call.id == result.call), RECALL_NAMES[0])
+        if item is None or name in RECALL_NAMES:
             return plain
         return (
             f"[The result of {name} was left out unsent: about {tokens} tokens. "
-            f"In pages: {RECALL_TOOLS[3]}({_reading(item, result.call)}).]"
+            f"In pages: {RECALL_NAMES[3]}({_reading(item, result.call)}).]"
         )
 
     return stub

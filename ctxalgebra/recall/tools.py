@@ -1,6 +1,6 @@
 """The four tools of recall, ready to be offered, and the answer to a call of one.
 
-A harness adds `TOOLS` to its head and answers calls whose name is among `RECALL_TOOLS` with
+A harness adds `RECALL_TOOLS` to its head and answers calls whose name is among `RECALL_NAMES` with
 `respond`, which is pure: it reads the session and gives the message to record.
 """
 
@@ -17,12 +17,12 @@ from ctxalgebra.model.head import Tool
 from ctxalgebra.model.parts import Message, ToolCall, tool_result
 from ctxalgebra.model.session import Session
 from ctxalgebra.recall.history import History, as_history
-from ctxalgebra.recall.items import RECALL_TOOLS, item_json
+from ctxalgebra.recall.items import RECALL_NAMES, item_json
 from ctxalgebra.recall.pages import read_output
 from ctxalgebra.recall.search import LIMITS, Reference, browse, load, search
 from ctxalgebra.recall.texts import quote, safe
 
-__all__ = ["TOOLS", "respond"]
+__all__ = ["RECALL_TOOLS", "respond"]
 
 _LIST = 1000
 """How much of a list of names a reference shows, in characters of JSON."""
@@ -61,9 +61,9 @@ def _names(description: str) -> dict[str, Any]:
 
 _ID = _text("historyId of a search or browse result, or of a notice", LIMITS.id)
 
-TOOLS: tuple[Tool, ...] = (
+RECALL_TOOLS: tuple[Tool, ...] = (
     Tool(
-        RECALL_TOOLS[0],
+        RECALL_NAMES[0],
         "Search the whole conversation, what is no longer shown to you included. Gives references, "
         "best first; read them with load_history or read_context_output.",
         _schema(
@@ -77,7 +77,7 @@ TOOLS: tuple[Tool, ...] = (
         ),
     ),
     Tool(
-        RECALL_TOOLS[1],
+        RECALL_NAMES[1],
         "Walk through the whole conversation in order. Gives references.",
         _schema(
             ["direction"],
@@ -94,7 +94,7 @@ TOOLS: tuple[Tool, ...] = (
         ),
     ),
     Tool(
-        RECALL_TOOLS[2],
+        RECALL_NAMES[2],
         "Load items of the conversation in full, exactly as they were recorded. Long ones are "
         "better read in pages with read_context_output.",
         _schema(
@@ -109,7 +109,7 @@ TOOLS: tuple[Tool, ...] = (
         ),
     ),
     Tool(
-        RECALL_TOOLS[3],
+        RECALL_NAMES[3],
         "Read a tool result, or a part of an assistant message, in exact pages. The first line of "
         "the answer is JSON with nextOffset (null at the end); everything behind it is the page.",
         _schema(
@@ -126,7 +126,7 @@ TOOLS: tuple[Tool, ...] = (
 """The tools, to be put into a head. Their text is part of the cached prefix: it stays as it is."""
 
 _SCHEMAS: Mapping[str, dict[str, Any]] = MappingProxyType(
-    {tool.name: json.loads(tool.schema) for tool in TOOLS}
+    {tool.name: json.loads(tool.schema) for tool in RECALL_TOOLS}
 )
 
 
@@ -220,7 +220,7 @@ def _read(known: History, given: dict[str, Any]) -> str:
 
 
 _ANSWERS: Mapping[str, Callable[[History, dict[str, Any]], str]] = MappingProxyType(
-    dict(zip(RECALL_TOOLS, (_search, _browse, _load, _read), strict=True))
+    dict(zip(RECALL_NAMES, (_search, _browse, _load, _read), strict=True))
 )
 
 
@@ -267,7 +267,7 @@ def respond(source: Session | History, call: ToolCall) -> Message:
 
     Args:
         source: the session that holds the call, which itself is no history yet.
-        call: its name is one of `RECALL_TOOLS`.
+        call: its name is one of `RECALL_NAMES`.
 
     Raises:
         InvalidArgument: `invalid-argument`, the call is for another tool; `wrong-type`.

@@ -163,6 +163,7 @@ def warn_headroom(settings: PagingSettings, warned: Warned = frozenset()) -> tup
     ''
     """
     check_type(settings, PagingSettings, "settings")
+    check_type(warned, frozenset, "warned")
     pair = settings.budget, settings.target
     if not settings.explicit or settings.target < settings.budget or pair in warned:
         return "", warned
