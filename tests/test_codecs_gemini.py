@@ -1027,3 +1027,24 @@ def test_the_head_of_a_request_is_stated_though_no_model_answers_it():
     session = CODECS["gemini-contents"].decode(data).session
     assert dict(session.head.route.parameters) == {"tools": '[{"googleSearch":{}}]'}
     assert CODECS["gemini-contents"].encode(session) == data
+
+
+def test_a_turn_that_is_kept_ends_what_was_open_before():
+    """A call without an id that nobody answered is not the one that the next result is for."""
+
+    def model(*parts):
+        return {"role": "model", "parts": [*parts]}
+
+    def call(**fields):
+        return {"functionCall": {**fields, "name": "read", "args": {}}}
+
+    def answer(name):
+        response = {"id": name, "name": "read", "response": {"output": "x"}}
+        return {"role": "user", "parts": [{"functionResponse": response}]}
+
+    blank = model({"text": "ok"}, {"text": " "}, call())
+    contents = [model(call(id="c1")), model(call()), answer("c1"), blank, answer("c2")]
+    data = json.dumps(contents).encode()
+    decoded = decode(data)
+    assert "blank-text" in {repair.code for repair in decoded.repairs}
+    assert encode(decoded.session) == data

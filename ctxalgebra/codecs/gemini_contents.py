@@ -290,6 +290,9 @@ class Writer:
             content = as_object(parse(raw, limit=len(raw)))
         except DecodeError:
             return
+        if content.get("role") == "model":
+            # What an earlier turn left open is over, as it is for the reader.
+            self._open = {}
         for part in raw_parts(content):
             call = get(as_object(part), "functionCall")
             if isinstance(call, dict) and (name := string(call.get("id"))):
