@@ -167,7 +167,7 @@ def session(*, config: Any = None, skills: list[_Object], ops: list[_Object]) ->
     A skill is read from its `body`, and says something that refers to no other where it has none.
     """
     given = [{"filePath": f"/skills/{each.get('name')}/SKILL.md", **each} for each in skills]
-    texts = {each.get("name"): each.get("body") for each in given}
+    texts = {str(each.get("name")): each.get("body") for each in given}
 
     def read(skill: Skill) -> str:
         text = texts.get(skill.name)

@@ -43,12 +43,16 @@ _INTO = re.compile(r">(?!&[0-9-]|[|>&]*[ \t]*/dev/(?:null|stdout|stderr)\b)")
 _TESTS = {("cargo", "test"), ("go", "test"), ("npm", "test"), ("pnpm", "test")}
 
 
+_SED_ACTS = re.compile(r"(?:\A|(?<=[;{}0-9$/!|,#gpIM \t\n]))[weW](?:[ \t]|\Z)")
+"""A command of a script, or a flag, that writes a file or runs something."""
+
+
 def _sed(words: Sequence[str]) -> bool:
     """Say whether `sed` only prints: nothing in place, and no script that writes or runs."""
     for word in words:
         if word.startswith("--in-place") or re.match(r"-[A-Za-z]*i", word):
             return False
-        if re.search(r"(?:\A|[;{}0-9$/!|,#])[ \t]*[gpIM0-9]*[weW](?:[ \t]|\Z)", word):
+        if _SED_ACTS.search(word):
             return False
     return True
 

@@ -29,9 +29,11 @@ INTRO: Final = (
 )
 
 _LINE = re.compile(r"\r\n|[\r\n]")
-_KEY = re.compile(r"(?:\"[^\"]*\"|'[^']*'|[^\s:#\-\[{\"'][^:]*|-[^\s:][^:]*)[ \t]*:(?:\s|\Z)")
+_KEY = re.compile(
+    r"(?:\"[^\"]*+\"[ \t]*+|'[^']*+'[ \t]*+|[^\s:#\-\[{\"'][^:]*+|-[^\s:][^:]*+):(?:\s|\Z)"
+)
 _FILE = re.compile(r"[/\\]SKILL\.md\Z", re.ASCII | re.IGNORECASE)
-_TAG = re.compile(rf"<(?=[{SPACE}]*/?[{SPACE}]*skill-orchestrator)", re.ASCII | re.IGNORECASE)
+_TAG = re.compile(rf"<(?=[{SPACE}]*+(?:/[{SPACE}]*+)?skill-orchestrator)", re.ASCII | re.IGNORECASE)
 
 
 def _after_fences(text: str) -> int:
@@ -147,7 +149,7 @@ def load(
             text = strip_frontmatter(read(skill))
             if not text:
                 raise InvalidArgument(
-                    "invalid-argument", "the skill says nothing", field=skill.name
+                    "invalid-argument", f"{skill.name} says nothing", field="body"
                 )
             bodies[skill.name] = text
         return bodies[skill.name]

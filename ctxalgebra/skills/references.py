@@ -14,9 +14,12 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from ctxalgebra.compaction.shell import word_set
-from ctxalgebra.utf16 import SPACE, units
+from ctxalgebra.utf16 import BREAKS, SPACE, units
 
-__all__ = ["Names", "forbidden", "references"]
+__all__ = ["LONGEST", "Names", "forbidden", "references"]
+
+LONGEST: Final = 128
+"""The longest name that a text can refer to, in characters."""
 
 _W = f"[{SPACE}]"
 _CALLED = re.compile(
@@ -27,16 +30,15 @@ _CALLED = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _AS_SKILL = re.compile(rf"{_W}skill\b", re.ASCII | re.IGNORECASE)
-_WORD = re.compile("[A-Za-z0-9_-]*")
 _QUOTE_CLOSE = re.compile(rf"[\"']{_W}*\)")
 _FILE = re.compile(r"/SKILL\.md\b", re.ASCII | re.IGNORECASE)
 _QUOTES: Final = "`\"'"
-_NEXT = re.compile(rf"(?P<gap>{_W}*)(?P<word>[A-Za-z0-9_-]*)", re.ASCII)
 _GOES_ON: Final = word_set(
     """
-    after afterwards again along already also always and as at because before but by
-    during every first for from here if in instead into it later next now on once only or
-    otherwise second skill so than that then there this to today together too unless until
+    after afterwards again along already also always and apply as at avoid because before
+    both but by call do don during either every first follow for from here if in instead
+    into invoke it later load never next not now on once only or otherwise please run
+    second see skill so than that then there this to today together too unless until use
     when whenever where wherever whether which while with within without you
     """
 )
@@ -76,7 +78,7 @@ class Names:
     """Hold names so that those at a place of a text are found at once.
 
     Args:
-        names: any texts; empty ones are passed over.
+        names: any texts; empty ones and those of more than `LONGEST` characters are passed over.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -85,7 +87,7 @@ class Names:
         self._back: dict[str, set[int]] = {}
         for name in names:
             low = _fold(name)
-            if low:
+            if 0 < len(low) <= LONGEST:
                 self._spelled.setdefault(low, []).append(name)
                 self._ahead.setdefault(_word(low, 0), set()).add(len(low))
                 self._back.setdefault(_word_before(low, len(low)), set()).add(len(low))
@@ -116,8 +118,10 @@ def _goes_on(low: str, end: int) -> bool:
 
 
 def _word(low: str, at: int) -> str:
-    found = _WORD.match(low, at)
-    return found[0] if found else ""
+    end = at
+    while _goes_on(low, end):
+        end += 1
+    return low[at:end]
 
 
 def _word_before(low: str, at: int) -> str:
@@ -131,9 +135,12 @@ def _ends_phrase(low: str, end: int, mark: str) -> bool:
     """Say whether a name behind a verb is meant as one, with the quote that stands before it."""
     if mark and end < len(low) and low[end] in _QUOTES:
         return True
-    following = _NEXT.match(low, end)
-    gap, word = (following["gap"], following["word"]) if following else ("", "")
-    return not (gap and word) or "\n" in gap or word in _GOES_ON
+    start = end
+    while start < len(low) and low[start] in SPACE:
+        start += 1
+    word = _word(low, start)
+    wrapped = not frozenset(BREAKS).isdisjoint(low[end:start])
+    return start == end or not word or wrapped or word in _GOES_ON
 
 
 def _found(text: str, low: str, names: Names) -> Iterator[tuple[list[str], int]]:
