@@ -150,6 +150,47 @@ def test_asking_for_the_beginning_shows_more_of_the_next():
     assert "INFO request 10050" in last(answered)
 
 
+def test_a_page_of_lines_is_bounded_and_says_how_to_read_on():
+    """Long lines come in as many answers as they need, and put together they are the output."""
+    long = "x y " * 40_000
+    lines = ["first", *(f"INFO {n} {'w' * 400}" for n in range(600)), long, "", long, "last"]
+    text = "\r\n".join(lines)
+    session = compact_output(fresh(text))
+    name = named(session)
+    given, whole, sizes = {"maxLines": 1000}, "", []
+    while given:
+        told, piece = page(session, id=name, **given)
+        sizes.append(len(piece))
+        whole += piece + told.get("separator", "")
+        given = {}
+        if told.get("nextLine"):
+            given = {"startLine": told["nextLine"], "maxLines": 1000}
+        elif told.get("nextCharacter"):
+            given = {"startCharacter": told["nextCharacter"]}
+    assert whole == text
+    assert max(sizes) <= 50_000
+    told, piece = page(session, id=name, startLine=602)
+    assert (told["startLine"], told["characters"], piece) == (602, 50_000, long[:50_000])
+    assert page(session, id=name, startCharacter=told["startCharacter"])[1] == long[:16_000]
+    assert len(page(session, id=name, startCharacter=0, maxCharacters=100_000)[1]) == 100_000
+    session = compact_output(fresh(long * 60))
+    told, piece = page(session, id=named(session))
+    assert (told["startCharacter"], told["nextCharacter"], len(piece)) == (0, 50_000, 50_000)
+
+
+@pytest.mark.parametrize("size", [49_999, 50_000, 50_001])
+@pytest.mark.parametrize("ending", ["\n", "\r\n", "\r"])
+def test_a_line_that_just_fits_is_a_page(size, ending):
+    text = "a" * size + ending + "INFO b 1\n" * 2_000
+    session = compact_output(fresh(text, ToolCall("c1", "bash", '{"command":"docker logs w"}')))
+    told, piece = page(session, id=named(session))
+    assert piece == "a" * min(size, 50_000)
+    if size <= 50_000:
+        assert (told["endLine"], told["separator"]) == (1, ending)
+        told, piece = page(session, id=named(session), startLine=2)
+        assert piece.startswith("INFO b 1")
+
+
 def test_files_about_to_be_edited_and_exact_output_pass():
     code = "\n".join(f"def f{n}():\n    return {n}" for n in range(400))
     read = ToolCall("c1", "read", '{"path":"a.py"}')

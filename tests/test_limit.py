@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import sys
 from functools import partial
 from hashlib import sha256
@@ -31,21 +32,28 @@ from ctxalgebra import (
     assistant,
     at_leaf,
     breaks,
+    compact_output,
     drive,
     explain,
     limit_output,
     limited,
     log,
     pending,
+    pipeline,
     project,
     record,
     reply,
     requests,
+    retrieve_output,
     send,
     tool_result,
     travel,
     user,
+    working_memory,
 )
+from ctxalgebra.codecs import journal
+from ctxalgebra.transforms.compact import exact
+from ctxalgebra.transforms.memory_settings import MemorySettings
 
 IMAGE = Image("aGk=", "image/png")
 OPAQUE = Opaque("resource", "{}")
@@ -386,6 +394,8 @@ def test_a_turn_costs_what_is_new(stage, text):
         ({"tail": "bash"}, "wrong-type", "tail"),
         ({"tools": (1,)}, "wrong-type", "tools"),
         ({"save": 1}, "wrong-type", "save"),
+        ({"hold": None}, "wrong-type", "hold"),
+        ({"passes": "all"}, "wrong-type", "passes"),
     ],
 )
 def test_arguments_are_checked(arguments, code, field):
@@ -398,10 +408,153 @@ def test_arguments_are_checked(arguments, code, field):
 
 
 @pytest.mark.parametrize(
-    "arguments", [{"message": "text"}, {"tail": 1}, {"place": None}, {"place": "\ud800"}]
+    "arguments",
+    [{"message": "text"}, {"tail": 1}, {"place": None}, {"place": "\ud800"}, {"name": 1}],
 )
 def test_arguments_of_the_kernel_are_checked(arguments):
     with pytest.raises(InvalidArgument):
         limited(**{"message": tool_result("c", "x"), **arguments})
     with pytest.raises(InvalidArgument):
         limit_output("no session")
+
+
+# Behind other stages
+
+
+ERRORS = "\n".join(
+    f"ERROR {n:06} {chr(97 + n % 26) * 470}" if n % 3 == 0 else f"x{n} " * 60 for n in range(900)
+)
+HOLDING = partial(limit_output, hold=True)
+
+
+def asked(session, **given):
+    message = retrieve_output(session, ToolCall("r", "retrieve_output", json.dumps(given)))
+    assert not message.error
+    told, _, text = message.parts[0].text.partition("\n")
+    return json.loads(told), text
+
+
+def whole(session, name):
+    told, text = asked(session, id=name, startCharacter=0, maxCharacters=100_000)
+    while (at := told["nextCharacter"]) is not None:
+        told, more = asked(session, id=name, startCharacter=at, maxCharacters=100_000)
+        text += more
+    return text
+
+
+def held_name(session):
+    return re.search(r"full=([0-9a-f]{24,64})", str(shown(session)))[1]
+
+
+@pytest.mark.parametrize("tool", ["read", "grep", "bash", "ls"])
+def test_a_compacted_view_is_never_cut(tool):
+    """Views that fit stay; of one that doesn't, the recorded output is limited instead."""
+    session = came(ERRORS, tool)
+    view = shown(compact_output(session))[0]
+    assert len(view) > 20_480
+    fits = partial(limit_output, max_bytes=len(view.encode()), max_lines=9_999)
+    assert shown(pipeline(compact_output, fits)(session)) == [view]
+    after = pipeline(compact_output, HOLDING)(session)
+    note = next(text for text in shown(after) if text.startswith("[Only"))
+    assert f"of {len(ERRORS)} bytes and " in note
+    assert " of 900 lines are shown; full=" in note
+    kept = next(text for text in shown(after) if text != note)
+    assert (ERRORS.endswith if tool == "bash" else ERRORS.startswith)(kept)
+    assert whole(after, held_name(after)) == ERRORS
+    assert pipeline(compact_output, HOLDING)(after) is after
+    assert journal.decode(journal.encode(after)).session == after
+
+
+def test_a_view_that_a_cut_would_not_shorten_stays():
+    session = came(ERRORS, "read")
+    view = shown(compact_output(session))[0]
+    stage = partial(limit_output, max_bytes=len(view.encode()) - 1, max_lines=9_999)
+    assert shown(pipeline(compact_output, stage)(session)) == [view]
+
+
+def test_what_another_stage_made_of_a_view_is_not_undone():
+    """The recorded output may hold what a later stage took out."""
+    session = record(
+        compact_output(came(ERRORS, "read")),
+        Replace(3, tool_result("c", "secrets taken out " * 2_000), "redact: by hand"),
+    )
+    after = HOLDING(session)
+    assert shown(after)[0].startswith("secrets")
+    assert "ERROR" not in "".join(shown(after))
+    assert whole(after, held_name(after)) == "secrets taken out " * 2_000
+
+
+def test_a_digest_is_not_cut():
+    digest = "- a fact\n" * 4_000
+    told = Replace(3, tool_result("c", digest), "digest: 100000 tokens of output")
+    session = record(came("x" * 400_000), told)
+    assert HOLDING(session) is session
+
+
+def test_what_is_limited_is_held_with_all_its_texts():
+    parts = (Text("a" * 300), IMAGE, Text("b" * 300))
+    after = LIMIT(came(parts), hold=True)
+    assert whole(after, held_name(after)) == "a" * 300 + "\n" + "b" * 300
+    assert whole(send(after)[0], held_name(after)) == "a" * 300 + "\n" + "b" * 300
+    assert explain(after, 3).why == f"limit: 600 bytes, 2 lines; full={held_name(after)}"
+
+
+def test_a_text_that_nobody_can_hold_is_cut_and_says_so():
+    after = HOLDING(came("x" * (16 * 2**20 + 1)))
+    assert shown(after)[0].endswith("lines are shown; the rest is left out.]")
+
+
+def test_a_result_is_never_longer_than_it_was():
+    session = came("x" * 150)
+    assert LIMIT(session) is session, "the note is longer than what would go"
+    assert LIMIT(came("x" * 190)) is not session
+
+
+def test_a_place_is_told_in_one_line_and_beside_the_name():
+    settle = partial(SAVING, hold=True)
+    session = came("x" * 400)
+
+    def effects(asks):
+        return tuple(Answer(p.number, "answered", "/out/a\n\u202e]b\x1b.txt") for p in asks)
+
+    after = drive(session, settle, effects)
+    note = shown(after)[0]
+    name = held_name(after)
+    assert note.endswith(f" are shown; full={name}. Full output: /out/a\\x0a\\u202e]b\\x1b.txt]")
+
+
+@pytest.mark.parametrize(
+    ("said", "tool", "arguments", "text"),
+    [
+        ("go", "read", {"path": "/skills/x/SKILL.md"}, "Do this step carefully.\n" * 2_000),
+        ("go", "bash", {"command": "gh pr list --json title"}, json.dumps(["x" * 50] * 1_000)),
+        ("fix the bug", "read", {"path": "a.py"}, "def f(): return 1  # a body\n" * 1_000),
+        ("go", "read", {"path": "a"}, "---\nname: x\ndescription: y\n---\n" + "Do.\n" * 9_000),
+    ],
+)
+def test_what_must_be_read_word_by_word_can_pass(said, tool, arguments, text):
+    session = record(Session(), user(said))
+    session = record(session, assistant(ToolCall("c", tool, json.dumps(arguments))))
+    session = record(session, tool_result("c", text))
+    assert HOLDING(session, passes=exact) is session
+    assert HOLDING(session) is not session
+    settle = working_memory(MemorySettings(bash=False))
+    assert shown(settle(session)) == [text]
+
+
+def test_what_must_be_read_word_by_word_has_a_limit_too():
+    call = ToolCall("c", "read", '{"path":"/skills/x/SKILL.md"}')
+    text = "Do this step carefully.\n" * 10_000
+    session = record(Session(), user("go"), assistant(call), tool_result("c", text))
+    after = working_memory()(session)
+    assert len(shown(after)[0]) == 204_800
+    assert whole(after, held_name(after)) == text
+
+
+def test_other_results_do_not_pass():
+    text = "plain words\n" * 2_000
+    call = ToolCall("c", "read", "no object")
+    session = record(Session(), user("fix it"), assistant(call), tool_result("c", text))
+    assert not exact(session, call, tool_result("c", text))
+    assert exact(session, ToolCall("c", "search_history"), tool_result("c", text))
+    assert HOLDING(session, passes=exact) is not session

@@ -8,11 +8,17 @@ output is shortened is `ctxalgebra.compaction`'s.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import NamedTuple, cast
 
 from attrs import evolve
 
+from ctxalgebra.compaction.classes import (
+    is_instructions,
+    protects_read,
+    requests_exact_output,
+)
 from ctxalgebra.compaction.engine import (
     DEFAULT,
     Compacted,
@@ -20,6 +26,7 @@ from ctxalgebra.compaction.engine import (
     Saver,
     compress,
     hold,
+    original,
     press,
     retrieve,
     retrieve_characters,
@@ -27,6 +34,8 @@ from ctxalgebra.compaction.engine import (
     shown_whole,
 )
 from ctxalgebra.compaction.limits import SHORTEST
+from ctxalgebra.compaction.recovery import keep
+from ctxalgebra.errors import escaped
 from ctxalgebra.explain import carried
 from ctxalgebra.ledger import mechanism
 from ctxalgebra.model.checks import check_items, check_type
@@ -39,9 +48,18 @@ from ctxalgebra.model.view import View
 from ctxalgebra.transforms.arguments import members
 from ctxalgebra.transforms.unsent import exchanges_unsent, replacement, settled
 
-__all__ = ["POLICY", "RETRIEVE", "compact_output", "originals", "retrieve_output"]
+__all__ = [
+    "POLICY",
+    "RETRIEVE",
+    "compact_output",
+    "exact",
+    "named_in",
+    "originals",
+    "retrieve_output",
+]
 
-_STAGE = "compact"
+_STAGE, _LIMIT = "compact", "limit"
+_HELD = "; full="
 _NAME = "retrieve_output"
 _WHOLE = "whole"
 
@@ -54,13 +72,14 @@ POLICY = evolve(
 
 RETRIEVE = Tool(
     _NAME,
-    "Read an output that was compacted, exactly as the tool gave it, by lines or by characters. "
-    "The first line of the answer says what it shows; everything behind it is the output.",
+    "Read an output that was compacted or cut, exactly as the tool gave it, by lines or by "
+    "characters. The first line of the answer says what it shows and where to read on; everything "
+    "behind it is the output.",
     json.dumps(
         {
             "type": "object",
             "properties": {
-                "id": {"type": "string", "description": "What stands behind full= in the view"},
+                "id": {"type": "string", "description": "What stands behind full= in a result"},
                 "startLine": {"type": "integer", "minimum": 1, "description": "1 if left out"},
                 "maxLines": {"type": "integer", "minimum": 1, "maximum": 1000},
                 "startCharacter": {
@@ -79,12 +98,21 @@ RETRIEVE = Tool(
 """The tool that gives originals back; `retrieve_output` answers its calls."""
 
 
+class _New(NamedTuple):
+    """A result that no request has shown: its entry, what a limit would cut, its tool, its form."""
+
+    number: int
+    message: Message
+    tool: str
+    shaper: str = ""
+
+
 class _Known(NamedTuple):
     """The fold's value: the saver, and the results that no request has shown, with their calls."""
 
     saver: Saver = Saver()
     calls: tuple[ToolCall, ...] = ()
-    new: tuple[tuple[int, Message, str], ...] = ()
+    new: tuple[_New, ...] = ()
 
 
 def _texts(message: Message) -> list[str]:
@@ -107,26 +135,31 @@ def _said(saver: Saver, message: Message | None) -> Saver:
 
 
 def _shown(known: _Known, decision: Replace) -> _Known:
-    """Take note of a view, from the reason that the stage gave."""
-    target = next((item for item in known.new if item[0] == decision.target), None)
-    if target is None:
+    """Take note of what is shown of a result, from the reason that the stage gave."""
+    item = next((item for item in known.new if item.number == decision.target), None)
+    if item is None:
         return known
-    new = tuple(item for item in known.new if item is not target)
-    saver = known.saver
-    if mechanism(decision) == _STAGE:
-        _, message, tool = target
+    saver, by = known.saver, mechanism(decision)
+    changed = item._replace(shaper=by)
+    if by == _STAGE:
         words = decision.why.partition(": ")[2].split("; ")
-        for text, word in zip(_texts(message), words, strict=False):
+        for text, word in zip(_texts(item.message), words, strict=False):
             strategy = word.partition(" ")[0]
             if strategy != _WHOLE:
-                saver = hold(saver, tool, text, strategy)
+                saver = hold(saver, item.tool, text, strategy)
+    elif by == _LIMIT and _HELD in decision.why:
+        store, _ = keep(saver.store, "\n".join(_texts(item.message)), item.tool)
+        saver = evolve(saver, store=store)
+    else:
+        changed = changed._replace(message=decision.message)
+    new = tuple(changed if one is item else one for one in known.new)
     return known._replace(saver=saver, new=new)
 
 
 def _sent(known: _Known) -> _Known:
     saver = known.saver
-    for _, message, tool in known.new:
-        for text in _texts(message):
+    for _, message, tool, shaper in known.new:
+        for text in [] if shaper else _texts(message):
             if len(text) >= SHORTEST:
                 saver = shown_whole(saver, tool, text)
     return known._replace(saver=saver, new=())
@@ -137,8 +170,8 @@ def _step(known: _Known, node: Node, _: View) -> _Known:
         case Message(role="user") as message:
             return known._replace(saver=set_query(known.saver, "\n".join(_texts(message))))
         case Message(role="tool") as message:
-            item = (node.number, message, _named(known.calls, message))
-            return known._replace(new=(*known.new, item))
+            new = _New(node.number, message, _named(known.calls, message))
+            return known._replace(new=(*known.new, new))
         case Message(role="assistant") as message:
             return known._replace(saver=_said(known.saver, message), calls=message.calls)
         case Reply(message=message, outcome="completed"):
@@ -158,7 +191,8 @@ _KNOWN: Fold[_Known] = Fold("compact", _Known(), _step, reads=(Message, Reply, R
 def originals(session: Session) -> Saver:
     """Give what compaction remembers on the path: the originals, what was shown, and how.
 
-    Reads: results, requests, the decisions of `compact_output`, calls of `retrieve_output`.
+    Reads: results, requests, the decisions of `compact_output` and of `limit_output`, calls of
+    `retrieve_output`.
 
     Raises:
         InvalidArgument: `wrong-type`.
@@ -167,6 +201,35 @@ def originals(session: Session) -> Saver:
     0
     """
     return fold(session, _KNOWN).saver
+
+
+def named_in(why: str, name: str) -> str:
+    """Say in the reason of a limit which text is to be held; nothing without a name.
+
+    >>> named_in("9 bytes", "a1"), named_in("9 bytes", "")
+    ('9 bytes; full=a1', '9 bytes')
+    """
+    return f"{why}{_HELD}{name}" if name else why
+
+
+def exact(session: Session, call: ToolCall, result: Message) -> bool:
+    """Say whether a result must be read word by word (a query).
+
+    So is what was asked for in a form that a program reads, a file that is about to be edited,
+    instructions, and what gives originals and history back: compaction passes them.
+
+    Reads: `originals`, for what the user asked for.
+
+    >>> call = ToolCall("c1", "read", '{"path":"/skills/x/SKILL.md"}')
+    >>> exact(Session(), call, tool_result("c1", "Do it."))
+    True
+    """
+    arguments = members(call.arguments) or {}
+    if call.name in POLICY.exempt or requests_exact_output(arguments):
+        return True
+    if protects_read(call.name, arguments, *originals(session).queries, reads=POLICY.reads):
+        return True
+    return any(is_instructions(call.name, arguments, text) for text in _texts(result))
 
 
 def compact_output(
@@ -248,8 +311,9 @@ def retrieve_output(session: Session, call: ToolCall) -> Message:
     """Answer a call of the tool `RETRIEVE`, purely: the message to record (a query).
 
     Pages by lines keep the separators between their lines; what stands behind the last one is in
-    the first line of the answer, so that pages can be put together exactly. Where lines are
-    too long, `startCharacter` reads by characters.
+    the first line of the answer, so that pages can be put together exactly. Such a page has 50,000
+    characters at most: it ends with the last line that fits, and of a line that is longer by itself
+    it shows the beginning and names the character to read on from, with `startCharacter`.
 
     Args:
         session: read at its leaf.
@@ -290,12 +354,18 @@ def retrieve_output(session: Session, call: ToolCall) -> Message:
             told |= {"totalCharacters": piece.total, "nextCharacter": piece.next or None}
             return _page(call, told, piece.text)
     else:
-        _, page = retrieve(saver, id, numbers.get("startLine", 1), numbers.get("maxLines", 240))
+        start, count = numbers.get("startLine", 1), numbers.get("maxLines", 240)
+        _, page = retrieve(saver, id, start, count)
+        if page is not None and len(page.text) > _LONGEST:
+            ends = _ENDING.findall(page.text[: _LONGEST + 1])
+            if not ends:
+                return _beginning(call, saver, page.id, page.start)
+            _, page = retrieve(saver, id, page.start, len(ends))
         if page is not None:
             told = {"id": page.id, "startLine": page.start, "endLine": page.end}
             told |= {"totalLines": page.total, "nextLine": page.next or None}
             return _page(call, {**told, "separator": page.separator}, page.text)
-    shown = id[:64]
+    shown = escaped(id[:64])[:64]
     return tool_result(
         call.id,
         f"No output with the id {shown} is held: it was not compacted here, or newer ones took "
@@ -312,6 +382,21 @@ _LIMITS = {
     "startCharacter": (0, 2**53),
     "maxCharacters": (1, 100_000),
 }
+
+
+_LONGEST = 50_000
+_ENDING = re.compile(r"\r\n|[\r\n]")
+
+
+def _beginning(call: ToolCall, saver: Saver, name: str, line: int) -> Message:
+    """Show the beginning of a line that is longer than a page."""
+    text = original(saver.store, name) or ""
+    ends = [found.end() for found in _ENDING.finditer(text)]
+    start = ends[line - 2] if line > 1 else 0
+    piece = text[start : start + _LONGEST]
+    told: dict[str, object] = {"id": name, "startLine": line, "startCharacter": start}
+    told |= {"characters": len(piece), "totalCharacters": len(text)}
+    return _page(call, {**told, "nextCharacter": start + len(piece)}, piece)
 
 
 def _page(call: ToolCall, told: Mapping[str, object], text: str) -> Message:

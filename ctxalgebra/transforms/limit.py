@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import sha256
 from typing import NamedTuple
 
 from attrs import evolve
 
+from ctxalgebra.compaction.recovery import keep
+from ctxalgebra.errors import escaped
 from ctxalgebra.explain import carried
-from ctxalgebra.model.checks import check_items, check_text, check_type
+from ctxalgebra.model.checks import check_callable, check_items, check_text, check_type
 from ctxalgebra.model.gate import record
-from ctxalgebra.model.parts import Message, Part, Text
+from ctxalgebra.model.parts import Message, Part, Text, ToolCall
 from ctxalgebra.model.session import Session, check_session, find
 from ctxalgebra.tokens import check_positive
-from ctxalgebra.transforms.unsent import consult, replacement, results_unsent
+from ctxalgebra.transforms.compact import named_in, originals
+from ctxalgebra.transforms.unsent import consult, replacement, results_unsent, shaper
 
 __all__ = ["limit_output", "limited", "texts_of"]
 
@@ -83,6 +87,7 @@ def limited(
     max_bytes: int = 20_480,
     max_lines: int = 2_000,
     place: str = "",
+    name: str = "",
 ) -> Message:
     r"""Cut the texts of a message to a number of bytes and lines: the kernel on one message.
 
@@ -95,7 +100,9 @@ def limited(
         tail: keep the end, not the beginning.
         max_bytes: in UTF-8.
         max_lines: a last line without an end counts.
-        place: where the full text can be read, for the note.
+        place: where the full text can be read, for the note; what a terminal would act on is
+            escaped in it.
+        name: under which `retrieve_output` gives the full text, for the note.
 
     Returns:
         The same object when it fits.
@@ -114,6 +121,7 @@ def limited(
     check_type(message, Message, "message")
     check_type(tail, bool, "tail")
     check_text(place, "place")
+    check_text(name, "name")
     check_positive(max_bytes=max_bytes, max_lines=max_lines)
     if _fits(message, max_bytes, max_lines):
         return message
@@ -135,10 +143,14 @@ def limited(
     total = _total(message)
     note = Text(
         f"[Only the {'last' if tail else 'first'} {max_bytes - room.bytes} of {total.bytes} bytes "
-        f"and {max_lines - room.lines} of {total.lines} lines are shown"
-        f"{f'. Full output: {place}' if place else '; the rest is left out.'}]"
+        f"and {max_lines - room.lines} of {total.lines} lines are shown{_where(place, name)}]"
     )
     return evolve(message, parts=tuple(part or note for part in kept), origin="")
+
+
+def _where(place: str, name: str) -> str:
+    held = f"; full={name}" if name else ""
+    return f"{held}. Full output: {escaped(place)}" if place else held or "; the rest is left out."
 
 
 def limit_output(
@@ -149,6 +161,8 @@ def limit_output(
     max_bytes: int = 20_480,
     max_lines: int = 2_000,
     save: bool = False,
+    hold: bool = False,
+    passes: Callable[[Session, ToolCall, Message], bool] | None = None,
 ) -> Session:
     """Cut long results of some tools before they are first sent (a stage).
 
@@ -159,54 +173,75 @@ def limit_output(
     when it failed, expired or names no place, the result stays whole; so a request that leaves
     before the answer shows it whole, for good. `drive` has the answers before a request leaves.
 
-    What another stage shaped is cut where the result was too long as it was recorded, too: words
-    that stand for a short result are not for this stage to cut.
+    With `hold`, the note names the text (its texts joined by newlines), and `retrieve_output` gives
+    it back, while it is among the last ones that the store of compaction holds.
+
+    Views of `compact_output` and digests are nobody's to cut: the ends of a view are no ends of the
+    output, and its marks would go. Where a view is over the limits itself, the output as it was
+    recorded is limited in its place. What any other stage shaped is cut where the result was too
+    long as it was recorded, too: words that stand for a short result stay. A result that would
+    become no shorter stays. So this stage stands behind those.
 
     Args:
         tools: names of the tools whose results are limited.
         tail: of these, the ones that keep their end.
         max_bytes, max_lines: as in `limited`.
         save: have the full text saved, and tell the place.
+        hold: have the full text held for `retrieve_output`, and tell its name.
+        passes: says of a session, a call and its result as recorded whether it stays whole;
+            `compact.exact` does of what must be read word by word.
 
-    Reads: what was not sent, answers. Records: `Ask` and `Replace`, or nothing.
+    Reads: what was not sent, answers; with `hold`, `originals`. Records: `Ask` and `Replace`, or
+    nothing.
 
     Raises:
         InvalidArgument: `wrong-type`; `invalid-argument`, no positive numbers.
 
-    >>> from ctxalgebra import ToolCall, assistant, project, record, tool_result
-    >>> session = record(Session(), assistant(ToolCall("c1", "bash")), tool_result("c1", "12345"))
-    >>> [part.text for part in project(limit_output(session, max_bytes=3)).messages[-1].parts]
-    ['[Only the last 3 of 5 bytes and 1 of 1 lines are shown; the rest is left out.]', '345']
+    >>> from ctxalgebra import assistant, project, record, tool_result
+    >>> call, result = ToolCall("c1", "bash"), tool_result("c1", "0123456789" * 50)
+    >>> session = limit_output(record(Session(), assistant(call), result), max_bytes=3)
+    >>> [part.text for part in project(session).messages[-1].parts]
+    ['[Only the last 3 of 500 bytes and 1 of 1 lines are shown; the rest is left out.]', '789']
     """
     check_session(session)
     check_items(tools, str, "tools")
     check_items(tail, str, "tail")
     check_positive(max_bytes=max_bytes, max_lines=max_lines)
     check_type(save, bool, "save")
+    check_type(hold, bool, "hold")
+    if passes is not None:
+        check_callable(passes, "passes")
     for call, number, result in results_unsent(session, _STAGE, tools):
+        by = shaper(session, number)
         original = carried(find(session, number)) or result
-        if any(_fits(message, max_bytes, max_lines) for message in (result, original)):
+        if by == "digest" or any(_fits(m, max_bytes, max_lines) for m in (result, original)):
             continue
+        if passes is not None and passes(session, call, original):
+            continue
+        whole = original if by == "compact" else result
+        text = "\n".join(texts_of(whole))
+        name = keep(originals(session).store, text)[1] if hold else ""
         place = ""
         if save:
-            session, place = _saved(session, result)
+            session, place = _saved(session, text)
             if not place:
                 continue
         small = limited(
-            result,
+            whole,
             tail=call.name in tail,
             max_bytes=max_bytes,
             max_lines=max_lines,
             place=place,
+            name=name,
         )
-        total = _total(result)
-        why = f"{total.bytes} bytes, {total.lines} lines"
-        session = record(session, replacement(_STAGE, number, small, why))
+        if small.characters < result.characters:
+            total = _total(whole)
+            why = named_in(f"{total.bytes} bytes, {total.lines} lines", name)
+            session = record(session, replacement(_STAGE, number, small, why))
     return session
 
 
-def _saved(session: Session, result: Message) -> tuple[Session, str]:
-    text = "\n".join(texts_of(result))
+def _saved(session: Session, text: str) -> tuple[Session, str]:
     question: dict[str, str | int] = {"name": sha256(text.encode()).hexdigest(), "text": text}
     session, answer = consult(session, "save", text, question, _SAVING)
     saved = answer is not None and answer.outcome == "answered"

@@ -30,7 +30,9 @@ __all__ = [
     "replacement",
     "results_unsent",
     "settled",
+    "shaper",
     "shorten",
+    "worded",
 ]
 
 
@@ -112,6 +114,18 @@ def settled(session: Session, stage: str, number: int) -> bool:
     return (stage, number) in fold(session, _SETTLED)
 
 
+def shaper(session: Session, number: int) -> str:
+    """Name the stage whose form an unsent message has now; empty where it is as recorded.
+
+    >>> from ctxalgebra import record, user
+    >>> session = record(Session(), user("a"), replacement("limit", 0, user("b"), "too long"))
+    >>> shaper(session, 0), shaper(session, 1)
+    ('limit', '')
+    """
+    shapes = fold(session, _SETTLED)
+    return next((who for who, target in reversed(shapes) if target == number), "")
+
+
 def replacement(stage: str, number: int, message: Message, why: str) -> Replace:
     """Make the decision of a stage on a message that was not sent.
 
@@ -136,9 +150,17 @@ def consult(
     (True, '{"text":"text"}')
     """
     key = f"{topic}:{sha256(of.encode()).hexdigest()}"
-    told = json.dumps(question, ensure_ascii=False, separators=(",", ":"))
-    session = ask(session, Ask(key, topic, told, deadline))
+    session = ask(session, Ask(key, topic, worded(question), deadline))
     return session, answer_to(session, key)
+
+
+def worded(question: dict[str, str | int]) -> str:
+    """Give a question as an adapter gets it: compact JSON.
+
+    >>> worded({"longest": 24, "prompt": "Why?"})
+    '{"longest":24,"prompt":"Why?"}'
+    """
+    return json.dumps(question, ensure_ascii=False, separators=(",", ":"))
 
 
 def shorten(text: str, most: int) -> str:
