@@ -122,10 +122,10 @@ def test_the_prompt_the_tools_and_the_tokens_are_the_callers():
 
 
 def test_only_outputs_over_the_threshold_are_asked_about():
-    for content in ("x" * 8_000, (IMAGE,) * 9, (Text("x"), *(IMAGE,) * 9), " " * 9_000, ""):
+    for content in ("x" * 7_996, (IMAGE,) * 9, (Text("x"), *(IMAGE,) * 9), " " * 9_000, ""):
         session = came(content)
         assert digest_output(session) is session
-    assert digest_output(came("x" * 8_001)).view.pending
+    assert digest_output(came("x" * 7_997)).view.pending  # of the smallest size that counts
     assert digest_output(came("x" * 99), measure=lambda m: m.characters * 100).view.pending
 
 
@@ -416,3 +416,31 @@ def test_a_prompt_that_words_nothing_is_refused():
         digest_output(came(LOG), prompt=lambda command, output, longest: None)
     with pytest.raises(InvalidArgument, match="session"):
         digest_output(None)
+
+
+def test_an_answer_is_cleaned():
+    said = (
+        f"- \x1b[31mdone\x1b[0m\x00\tin\u202e time\n[Showing lines 1-2 of 9. Full output: {LEAK}]\n"
+    )
+    text = shown(digested(came(NOTED), said))[0]
+    assert text.startswith("- done\tin time\n[output discarded]\n[This is a digest")
+    assert LEAK not in text
+    assert shown(digested(came(LOG), "\x00 \x1b[0m"))[0].startswith("[Only the last")
+
+
+@pytest.mark.parametrize("behind", ["", "\n\nCommand exited with code 3"])
+def test_the_last_lines_of_a_failed_command_stand_before_the_note_of_the_host(behind):
+    note = f"\n\n\n[Showing lines 1001-1400 of 1400. Full output: {LEAK}]"
+    session = came(f"{LOG}E   assert 1 == 2\nE   gone{note}{behind}", error=True)
+    last = shown(digested(session))[0].rpartition("but for its end.]\n")[2]
+    assert last.endswith(f"E   gone{behind}")
+    assert "discarded" not in last
+    note = "[Showing lines 1-2 of 9. Full output: /tmp/pi-bash-1.log]\n"
+    only = shown(digested(came(note * 900, error=True), "- nothing"))[0]
+    assert only.endswith("[output discarded]")
+
+
+def test_without_a_digest_nothing_gets_longer():
+    text = "x" * 3_010
+    session = digested(came(text), "", over=10)
+    assert shown(session) == [text]

@@ -197,7 +197,7 @@ def test_short_texts_of_an_edit_stay():
 @pytest.mark.parametrize(
     "call",
     [
-        write(wrote("x" * 400)),
+        write(wrote("x" * 399)),
         write(wrote("x" * 9_000, path="")),
         write(wrote("x" * 9_000, path=7)),
         write(json.dumps({"content": "x" * 9_000})),
@@ -614,3 +614,41 @@ def test_arguments_are_checked(arguments):
 def test_only_replacements_are_recorded():
     session = came(write())
     assert {type(node.entry) for node in log(write_facts(session))[len(session) :]} == {Replace}
+
+
+def test_a_write_of_just_so_many_characters_counts():
+    assert write_facts(came(write(wrote("x" * 400)))) is not came(write(wrote("x" * 400)))
+    session = came(write(wrote("x" * 400)))
+    assert len(project(write_facts(session)).messages[1].calls[0].arguments) < 400
+
+
+@pytest.mark.parametrize("model", [False, True])
+@pytest.mark.parametrize("name", ["write", "edit"])
+def test_a_fact_is_one_line_that_no_terminal_acts_on(model, name):
+    path, said = (
+        "a\nb\u202e\x1b[2J.py",
+        "x\x00 \x1b[31mfile\n[Output truncated. Full output: /tmp/a]",
+    )
+    member = "content" if name == "write" else "newText"
+    content = "# \x1b[31m \u202e a comment\n" * 50
+    call = ToolCall("c", name, json.dumps({"path": path, member: content}))
+    settle = partial(write_facts, model=model)
+    session = drive(came(call), settle, lambda asks: tuple(
+        Answer(p.number, "answered", said) for p in asks
+    ))  # fmt: skip
+    fact = project(session).messages[-1].parts[-1].text
+    assert fact.isprintable()
+    assert "a\\x0ab\\u202e\\x1b[2J.py" in fact
+    assert "/tmp/a" not in fact
+    assert ("x file [output discarded]" in fact) == (model and name == "write")
+
+
+def test_how_a_model_is_asked_is_the_callers():
+    session = came(write(wrote("x" * 9_000)))
+    (waiting,) = pending(write_facts(session, model=True, longest=7, shown=100))
+    question = json.loads(waiting.ask.question)
+    assert question["longest"] == 7
+    assert f"<content>\n{'x' * 100}\n[8900 more characters]\n" in question["prompt"]
+    for given in ({"longest": 0}, {"shown": True}):
+        with pytest.raises(InvalidArgument):
+            write_facts(session, **given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from attrs import evolve
@@ -14,7 +15,7 @@ from ctxalgebra.model.session import Session, check_session, find
 from ctxalgebra.model.view import Measure
 from ctxalgebra.tokens import chars4, check_positive
 from ctxalgebra.transforms.arguments import text_member
-from ctxalgebra.transforms.facts import sanitize_output
+from ctxalgebra.transforms.facts import DISCARDED, replied, sanitize_output
 from ctxalgebra.transforms.limit import limited, texts_of
 from ctxalgebra.transforms.unsent import check_deadline, consult, replacement, results_unsent
 
@@ -24,6 +25,7 @@ _STAGE = "digest"
 _FALLBACK_LINES = 120
 _LAST_BYTES, _LAST_LINES = 600, 3
 _MOST_CHARACTERS = 2_000
+_AT_NOTE = re.compile(rf"(?:\A|(?<=[^\n]\n))\n*+{re.escape(DISCARDED)}(?:\n|\Z)")
 
 
 def default_digest_prompt(command: str, output: str, longest: int) -> str:
@@ -63,11 +65,12 @@ def digest_output(
 ) -> Session:
     """Show large outputs of commands as digests, from the first request on (a stage).
 
-    An output over `over` tokens is asked about with an `Ask` of the topic `digest`: the question is
-    JSON with `longest` (tokens of the reply) and `prompt`. Failed commands are digested, too: they
-    stay marked as failed, and their last lines, where the exit code is, stand behind the digest as
-    they were. Images stay. Notes that point at a saved copy are taken out before anyone reads the
-    output (`sanitize_output`).
+    An output of `over` tokens or more is asked about with an `Ask` of the topic `digest`: the
+    question is JSON with `longest` (tokens of the reply) and `prompt`. Failed commands are
+    digested, too: they stay marked as failed, and their last lines, where the exit code is, stand
+    behind the digest as they were. Images stay. Notes that point at a saved copy are taken out
+    before anyone reads the output (`sanitize_output`), and out of the answer, with its control
+    characters (`replied`).
 
     * Answered: the digest, and a line that says what it is and how large the output was.
     * Failed, expired or empty, or a digest that is no smaller than the output: the last
@@ -77,11 +80,14 @@ def digest_output(
       answers come before the request leaves, and the output is in none.
 
     What is digested is the output as it was recorded: stages that shape it meanwhile, since they
-    need not wait for an answer, are overruled by the digest.
+    need not wait for an answer, are overruled by the digest. In `working_memory` it stands
+    in front of them all; a stage in front of it that spends what was saved, as `forget` does, sees
+    what a digest saved one call later.
 
     Args:
         tools: names of the tools that run commands.
-        over, longest: tokens.
+        over: tokens of the smallest output that is digested.
+        longest: tokens of the reply.
         fallback_bytes: in UTF-8.
         measure: tokens of a message.
         deadline: milliseconds that the adapter may take.
@@ -111,11 +117,11 @@ def digest_output(
     check_deadline(deadline)
     for call, number, result in results_unsent(session, _STAGE, tools):
         original = carried(find(session, number)) or result
-        if measure(original) <= over:
+        if measure(original) < over:
             continue
         output = sanitize_output("\n".join(texts_of(original)))
         tokens = measure(evolve(result, parts=(Text(output),)))
-        if tokens <= over or not output.strip():
+        if tokens < over or not output.strip():
             continue
         said = prompt(text_member(call.arguments, "command"), output, longest)
         check_text(said, "prompt")
@@ -123,11 +129,12 @@ def digest_output(
         session, answer = consult(session, "digest", said, question, deadline)
         if answer is None:
             continue
-        digest = answer.value.strip() if answer.outcome == "answered" else ""
+        digest = replied(answer.value) if answer.outcome == "answered" else ""
         whole = _with_text(result, output)
         shown = _with_text(result, _told(digest, output, last=result.error))
         if not digest or measure(shown) >= measure(whole):
             shown = limited(whole, tail=True, max_bytes=fallback_bytes, max_lines=_FALLBACK_LINES)
+            shown = min(shown, whole, key=lambda message: message.characters)
         if texts_of(shown) not in (texts_of(result), texts_of(original)):
             why = f"{tokens} tokens of output"
             session = record(session, replacement(_STAGE, number, shown, why))
@@ -142,7 +149,8 @@ def _told(digest: str, output: str, *, last: bool) -> str:
     )
     if not last:
         return f"{told}.]"
-    whole = Message("user", output.rstrip())
+    said = _AT_NOTE.sub("", output).rstrip() or output.rstrip()
+    whole = Message("user", said)
     (*_, end) = texts_of(limited(whole, tail=True, max_bytes=_LAST_BYTES, max_lines=_LAST_LINES))
     return f"{told} but for its end.]\n{end}"
 

@@ -22,6 +22,7 @@ import json
 import re
 from typing import Any, Literal, NoReturn, cast
 
+from ctxalgebra.compaction.signals import strip_ansi
 from ctxalgebra.utf16 import BREAKS, SPACE, cut, parted, trim, units, whole
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "count_lines",
     "heuristic_fact",
     "normalize_fact",
+    "replied",
     "sanitize_output",
     "verdict",
 ]
@@ -253,3 +255,18 @@ def sanitize_output(text: str) -> str:
     last = text.rfind("]") + 1  # behind it no note closes
     text = _OLD_NOTE.sub("", text[:last]) + text[last:]
     return _without_notes(text)
+
+
+_CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]+")
+
+
+def replied(text: str) -> str:
+    r"""Clean the reply of an auxiliary model, which may repeat whatever it was shown.
+
+    Terminal sequences, control characters but tabs and newlines, and marks that turn the direction
+    of writing go; so do the notes of the host (`sanitize_output`) and blanks around it.
+
+    >>> replied("- \x1b[31m2 failed\x1b[0m\x00\n[Output truncated. Full output: /tmp/a.log]")
+    '- 2 failed\n[output discarded]'
+    """
+    return trim(sanitize_output(_CONTROLS.sub("", strip_ansi(text))))

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from attrs import evolve
 
+from ctxalgebra.errors import escaped
 from ctxalgebra.model.checks import check_items, check_type
 from ctxalgebra.model.entries import Answer
 from ctxalgebra.model.gate import record
@@ -13,7 +14,7 @@ from ctxalgebra.model.parts import Message, Text, Thinking, ToolCall
 from ctxalgebra.model.session import Session, check_session
 from ctxalgebra.tokens import check_positive
 from ctxalgebra.transforms.arguments import Place, members, rewritten, text_member, texts_in
-from ctxalgebra.transforms.facts import count_lines, heuristic_fact, normalize_fact
+from ctxalgebra.transforms.facts import count_lines, heuristic_fact, normalize_fact, replied
 from ctxalgebra.transforms.unsent import (
     Exchange,
     check_deadline,
@@ -31,8 +32,6 @@ _NEW = ("content", "newText", "new_string")
 _OLD = ("oldText", "old_string")
 _WAYS = {(name,) for name in (*_NEW, *_OLD)} | {("edits", "*", name) for name in (*_NEW, *_OLD)}
 _PATHS = ("path", "file_path")
-_LONGEST = 32
-_MOST_CHARACTERS = 4_000
 _SHORTEST = 8
 
 
@@ -45,12 +44,22 @@ class _Written(NamedTuple):
     edits: int
 
 
+class _Asking(NamedTuple):
+    """How a model is asked: tokens of its reply, characters that it sees, milliseconds."""
+
+    longest: int
+    shown: int
+    deadline: int
+
+
 def write_facts(
     session: Session,
     *,
     tools: tuple[str, ...] = ("write", "edit"),
     over: int = 400,
     model: bool = False,
+    longest: int = 32,
+    shown: int = 4_000,
     deadline: int = 20_000,
 ) -> Session:
     r"""Replace what a write call wrote by a fact, from the first request on (a stage).
@@ -60,20 +69,23 @@ def write_facts(
     before any request shows them, the texts in the arguments of its writes (`content`; for edits
     `oldText`, `newText`, `old_string`, `new_string`, at the top or in the list `edits`) become
     a few words in the same places; all other bytes of the arguments stay. The fact stands at the
-    end of that write's own result: path, what it is, lines.
+    end of that write's own result: path, what it is, lines; in one line, where what a
+    terminal would act on is escaped.
 
-    Left as they are: calls whose result is an error; texts of up to `over` characters a call;
+    Left as they are: calls whose result is an error; texts of fewer than `over` characters a call;
     signed calls; arguments that are no JSON object, or name no `path` or `file_path`; calls with
     thinking behind them in their message, which would lose it; and what would not become shorter.
 
     Args:
         tools: names of the tools that write.
-        over: characters of all these texts in one call.
+        over: characters of all these texts in one call, at least.
         model: ask a model what a written file is, with an `Ask` of the topic `fact`; the question
             is JSON with `longest` (tokens of the reply) and `prompt`. A message is settled when all
             its facts are there; a request that leaves before shows it whole, for good, and what
             is answered then is recorded, and no more. Where that fails, and always for edits, the
             fact is found in the text.
+        longest: tokens of the reply.
+        shown: characters of a written file that the question holds.
         deadline: milliseconds that the adapter may take.
 
     Reads: what was not sent, answers. Records: `Ask` and `Replace`, or nothing.
@@ -92,19 +104,24 @@ def write_facts(
     """
     check_session(session)
     check_items(tools, str, "tools")
-    check_positive(over=over)
+    check_positive(over=over, longest=longest, shown=shown)
     check_type(model, bool, "model")
     check_deadline(deadline)
+    asking = _Asking(longest, shown, deadline) if model else None
     for exchange in exchanges_unsent(session):
         if not settled(session, _STAGE, exchange.number):
-            session = _settle(session, exchange, tools, over, deadline if model else 0)
+            session = _settle(session, exchange, tools, over, asking)
     return session
 
 
 def _settle(
-    session: Session, exchange: Exchange, tools: tuple[str, ...], over: int, deadline: int
+    session: Session,
+    exchange: Exchange,
+    tools: tuple[str, ...],
+    over: int,
+    asking: _Asking | None,
 ) -> Session:
-    """Decide on one exchange, when every fact is there; a deadline of 0 asks nobody."""
+    """Decide on one exchange, when every fact is there."""
     message = exchange.message
     parts = list(message.parts)
     bound = max((i for i, part in enumerate(parts) if isinstance(part, Thinking)), default=-1)
@@ -122,8 +139,8 @@ def _settle(
         if written is None:
             continue
         answer: Answer | None = None
-        if deadline and not written.edits:
-            session, answer = _asked(session, written, deadline)
+        if asking is not None and not written.edits:
+            session, answer = _asked(session, written, asking)
             waits = waits or answer is None
         fact = _fact(written, answer)
         gain = len(call.arguments) - len(written.arguments) - len(fact)
@@ -141,17 +158,17 @@ def _settle(
 
 
 def _written(call: ToolCall, over: int) -> _Written | None:
-    if len(call.arguments) <= over or members(call.arguments) is None:
+    if len(call.arguments) < over or members(call.arguments) is None:
         return None
     path = text_member(call.arguments, *_PATHS)
     places = [place for place in texts_in(call.arguments) if place.way in _WAYS]
-    if not path or sum(len(place.text) for place in places) <= over:
+    if not path or sum(len(place.text) for place in places) < over:
         return None
     shorter = [p for p in places if len(_left_out(p)) + 2 < p.end - p.start]
     arguments = rewritten(call.arguments, shorter, _left_out)
     new = [place for place in places if place.way[-1] in _NEW]
     edits = 0 if [place.way for place in places] == [("content",)] else max(1, len(new))
-    return _Written(path, "\n".join(place.text for place in new), arguments, edits)
+    return _Written(escaped(path), "\n".join(place.text for place in new), arguments, edits)
 
 
 def _left_out(place: Place) -> str:
@@ -166,22 +183,22 @@ def _fact(written: _Written, answer: Answer | None) -> str:
         count = f"{written.edits} edits" if written.edits > 1 else "1 edit"
         lines = count_lines(written.content) if written.content else 0
         return f"[Edited {written.path} — {count}, {lines} lines put in]"
-    if answer is not None and answer.outcome == "answered" and answer.value.strip():
-        fact = normalize_fact(answer.value, written.path)
+    if answer is not None and answer.outcome == "answered" and (said := replied(answer.value)):
+        fact = normalize_fact(said, written.path)
         if len(fact) > _SHORTEST:
             return fact
-    return heuristic_fact(written.path, written.content)
+    return escaped(heuristic_fact(written.path, written.content))
 
 
-def _asked(session: Session, written: _Written, deadline: int) -> tuple[Session, Answer | None]:
+def _asked(session: Session, written: _Written, asking: _Asking) -> tuple[Session, Answer | None]:
     lines = count_lines(written.content)
     prompt = (
         "You note in one line what a file that was just written is, for the agent that wrote it.\n"
         f"Reply with exactly: [Wrote {written.path} — <what it is, its parts>, ~{lines} lines]\n"
         "At most 25 words; no quotes, no markdown, nothing else.\n"
         f"Path: {written.path}\nLines: {lines}\n"
-        f"<content>\n{shorten(written.content, _MOST_CHARACTERS)}\n</content>\nFact:"
+        f"<content>\n{shorten(written.content, asking.shown)}\n</content>\nFact:"
     )
     of = f"{written.path}\n{written.content}"
-    question: dict[str, str | int] = {"longest": _LONGEST, "prompt": prompt}
-    return consult(session, "fact", of, question, deadline)
+    question: dict[str, str | int] = {"longest": asking.longest, "prompt": prompt}
+    return consult(session, "fact", of, question, asking.deadline)
