@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 
 import pytest
@@ -137,8 +138,11 @@ def test_a_question_must_be_worth_its_price():
 
 
 def test_the_question_holds_the_beginning_and_says_what_is_left_out():
-    (question,) = pending(tag(reading("a" * 30_000 + "b" * 10_000), longest=5))
-    assert "<result>\naaaaa\n[39995 more characters]\n</result>" in question.ask.question
+    (question,) = pending(tag(reading("a" * 30_000 + "b" * 10_000), longest=7, shown=5))
+    told = json.loads(question.ask.question)
+    assert "<result>\naaaaa\n[39995 more characters]\n</result>" in told["prompt"]
+    assert told["longest"] == 7
+    assert list(told) == ["longest", "prompt"]
     assert question.ask.key == "tag:3"
     assert tag(tag(reading())) == tag(reading())
     assert len(default_tag_prompt(ToolCall("c", "read", BIG), "t")) < 1500
@@ -166,6 +170,23 @@ def test_a_call_that_comes_again_after_its_result_went_is_kept():
     assert not pending(tag(record(again, tool_result("c9", BIG))))
     other = called(session, ToolCall("c9", "read", '{"path":"b"}'))
     assert pending(tag(record(other, tool_result("c9", BIG))))
+
+
+def test_the_same_call_in_another_spelling_is_the_same():
+    first = '{"path":"a","limit":{"from":1,"to":2}}'
+    session = go(read(answered(reading(arguments=first))))
+    for arguments in (
+        '{ "limit": {"to": 2, "from": 1},\n"path": "\\u0061" }',
+        first,
+    ):
+        again = called(session, ToolCall("c9", "read", arguments))
+        assert not pending(tag(record(again, tool_result("c9", BIG))))
+    for arguments in ('{"path":"a","limit":{"from":1,"to":2.0}}', "[]", '{"path":"a"'):
+        other = called(session, ToolCall("c9", "read", arguments))
+        assert pending(tag(record(other, tool_result("c9", BIG))))
+    broken = go(read(answered(reading(arguments='{"path"'))))
+    again = called(broken, ToolCall("c9", "read", '{"path"'))
+    assert not pending(tag(record(again, tool_result("c9", BIG))))
 
 
 def test_it_holds_for_a_journal_that_was_stored_and_for_each_branch():

@@ -9,6 +9,7 @@ price has been earned before.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from typing import NamedTuple
@@ -16,7 +17,7 @@ from typing import NamedTuple
 from attrs import evolve
 
 from ctxalgebra.effects import ask
-from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.errors import InvalidArgument, escaped
 from ctxalgebra.explain import carried
 from ctxalgebra.ledger import CACHED, FRESH, WRITTEN, mechanism, stake
 from ctxalgebra.model.checks import check_callable, check_items, check_text, check_type
@@ -26,8 +27,10 @@ from ctxalgebra.model.parts import Message, Opaque, Text, ToolCall
 from ctxalgebra.model.session import Fold, Node, Session, find, fold, no_session
 from ctxalgebra.model.view import Measure, View
 from ctxalgebra.tokens import ceil_div, chars4, check_positive
+from ctxalgebra.transforms.arguments import members
 from ctxalgebra.transforms.facts import verdict
 from ctxalgebra.transforms.pipeline import CacheState, check_cache
+from ctxalgebra.transforms.unsent import shorten, worded
 
 __all__ = ["RETRIEVAL", "default_forgotten", "default_tag_prompt", "forget", "tag_results"]
 
@@ -45,6 +48,12 @@ class _Tags(NamedTuple):
     asked: tuple[tuple[int, int], ...] = ()
     may_go: frozenset[int] = frozenset()
     gone: frozenset[tuple[str, str]] = frozenset()
+
+
+def _same(call: ToolCall) -> tuple[str, str]:
+    """Give what two calls have in common that ask for the same: blanks and order do not count."""
+    given = members(call.arguments)
+    return call.name, call.arguments if given is None else json.dumps(given, sort_keys=True)
 
 
 def _call_above(node: Node | None, result: Message) -> ToolCall | None:
@@ -75,7 +84,7 @@ def _tag(known: _Tags, node: Node, view: View) -> _Tags:
             if mechanism(decision) == _TOPIC:
                 place = find(Session(node, node), target)
                 call = _call_above(place, decision.message)
-                gone = gone if call is None else gone | {(call.name, call.arguments)}
+                gone = gone if call is None else gone | {_same(call)}
             return known._replace(may_go=known.may_go - {target}, gone=gone)
         case Cut() | Drop():
             left = frozenset(n for n in known.may_go if view.slot(n) >= 0)
@@ -114,7 +123,7 @@ def default_tag_prompt(call: ToolCall, text: str) -> str:
         "no reasoning will rest on its exact words; what follows stays coherent without it.\n"
         "RETAIN what will be edited or quoted, what is an instruction, what can't be had again, "
         "and whatever you are not sure of.\n"
-        f"Tool: {call.name} {call.arguments[:_SHOWN]}\n"
+        f"Tool: {call.name} {escaped(call.arguments[:_SHOWN])}\n"
         f"<result>\n{text}\n</result>\n"
         'Answer with exactly one JSON object: {"decision": "RETAIN"} or {"decision": "DROP"}'
     )
@@ -131,9 +140,9 @@ def default_forgotten(call: ToolCall, tokens: int) -> str:
     """
     check_type(call, ToolCall, "call")
     check_type(tokens, int, "tokens")
-    arguments = call.arguments
-    if len(arguments) > _SHOWN:
-        arguments = f"{arguments[:_SHOWN]}..."
+    arguments = escaped(call.arguments[:_SHOWN])
+    if len(call.arguments) > _SHOWN:
+        arguments = f"{arguments}..."
     return (
         f"[{call.name} {arguments} gave about {tokens} tokens, let go after they were read. "
         "Call it again to have them back.]"
@@ -145,7 +154,8 @@ def tag_results(
     *,
     tools: tuple[str, ...] = RETRIEVAL,
     over: int = 250,
-    longest: int = 2_000,
+    longest: int = 24,
+    shown: int = 2_000,
     horizon: int = 20,
     regret: int = 50,
     aux: int = FRESH,
@@ -156,7 +166,8 @@ def tag_results(
     """Ask of each new retrieval result whether it may go once it was read (a stage).
 
     Results of errors, small and blank ones are not asked about, nor is one whose call, with the
-    same arguments, gave a result that was let go before: who asks again needs it. A question has a
+    same arguments (as JSON says them), gave a result that was let go before: who asks again needs
+    it. The question is JSON with `longest` (tokens of the reply) and `prompt`. A question has a
     price, too: it is asked when letting the result go would pay for it within the horizon, and
     when that price is covered (`stake`). Nothing is shown otherwise by this; `forget`
     acts on the answers. Without an answer a result stays.
@@ -164,7 +175,8 @@ def tag_results(
     Args:
         tools: names of the tools whose results are asked about.
         over: tokens; smaller results are not asked about.
-        longest: characters (code points) of a result that the question holds.
+        longest: tokens of the reply.
+        shown: characters (code points) of a result that the question holds.
         horizon: how many further requests are expected.
         regret: what may be lost at most: one part in so many of what was spent.
         aux: price of a token of the model that answers, in hundredths of an input token.
@@ -187,7 +199,7 @@ def tag_results(
     >>> [p.ask.key for p in pending(tag_results(session, regret=1))]
     ['tag:2']
     """
-    check_positive(over=over, longest=longest, deadline=deadline, regret=regret)
+    check_positive(over=over, longest=longest, shown=shown, deadline=deadline, regret=regret)
     _check_counts(horizon=horizon, aux=aux)
     check_items(tools, str, "tools")
     check_callable(prompt, "prompt")
@@ -206,12 +218,11 @@ def tag_results(
         if call is None or call.name not in tools:
             continue
         text = "\n".join(part.text for part in message.parts if isinstance(part, Text))
-        if not text.strip() or (call.name, call.arguments) in fold(session, _TAGS).gone:
+        if not text.strip() or _same(call) in fold(session, _TAGS).gone:
             continue
-        if len(text) > longest:
-            text = f"{text[:longest]}\n[{len(text) - longest} more characters]"
-        question = prompt(call, text)
-        check_text(question, "prompt")
+        said = prompt(call, shorten(text, shown))
+        check_text(said, "prompt")
+        question = worded({"longest": longest, "prompt": said})
         price = aux * ceil_div(len(question), 4)
         gain = measure(message) * CACHED * horizon
         if price <= min(gain, stake(session, regret=regret, aux=aux, measure=measure)):
@@ -250,7 +261,9 @@ def forget(
     break, when that is expected to pay within the horizon and its price is covered: by what the
     stages before have saved on this path so far, plus one part in `regret` of what its requests
     have cost. So whatever comes after, the breaks taken here never make a session dearer than by
-    that part, as a skier who buys when the rent that was saved pays for it. Behind a break that is
+    that part, as a skier who buys when the rent that was saved pays for it. In `working_memory` it
+    stands behind the stages that shape what is unsent; in front of them, it sees what they save one
+    call later. Behind a break that is
     pending anyway, and in a cold cache, a replacement is free.
 
     Args:
