@@ -197,9 +197,9 @@ def effects(name: str, asks: tuple[Pending, ...]) -> tuple[Answer, ...]:
     }
 
     def answer(pending: Pending) -> Answer:
-        question = pending.ask.question
+        prompt = json.loads(pending.ask.question)["prompt"]
         if pending.ask.topic == "tag":
-            verdict = next(v for of, v in verdicts.items() if of in question)
+            verdict = next(v for of, v in verdicts.items() if of in prompt)
             value = json.dumps({"decision": verdict}) if " " not in verdict else verdict
             return Answer(pending.number, "answered", value)
         if pending.ask.topic == "digest" and name != "bash_without_digest":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from functools import partial
 
 import pytest
@@ -13,6 +15,7 @@ from ctxalgebra import (
     ToolCall,
     assistant,
     drive,
+    pending,
     pipeline,
     project,
     record,
@@ -24,6 +27,7 @@ from ctxalgebra import (
     user,
     working_memory,
 )
+from ctxalgebra.transforms.memory import memory_stages
 from ctxalgebra.transforms.memory_settings import MemorySettings, memory_settings
 
 
@@ -103,6 +107,86 @@ def test_arguments_are_checked():
         lambda: working_memory(compact=1),
         lambda: working_memory(limit="yes"),
         lambda: working_memory(model_facts=None),
+        lambda: working_memory(save=1),
+        lambda: working_memory(shells="bash"),
+        lambda: working_memory(retrieval=["read"]),
+        lambda: working_memory(writers=(1,)),
     ):
         with pytest.raises(InvalidArgument):
             call()
+
+
+def asks_of(settings, session, **more):
+    found = {}
+    for waiting in pending(working_memory(settings, regret=1, **more)(session)):
+        found[waiting.ask.topic] = (json.loads(waiting.ask.question), waiting.ask.deadline)
+    return found
+
+
+def unsent(*calls, results=RESULTS):
+    session = reply(send(record(Session(), user("go" * 9_000)))[0], "completed", assistant(*calls))
+    return record(session, *results)
+
+
+def test_every_setting_of_a_question_reaches_it():
+    settings = MemorySettings(
+        bash_max_summary_tokens=11, write_fact_max_tokens=7, write_max_content_chars=100,
+        tag_max_tokens=5, amnesia_max_input_chars=50, aux_timeout_ms=77,
+    )  # fmt: skip
+    found = asks_of(settings, unsent(*CALLS), model_facts=True, compact=False, limit=False)
+    assert {topic: ask[0]["longest"] for topic, ask in found.items()} == {
+        "digest": 11,
+        "fact": 7,
+        "tag": 5,
+    }
+    assert {ask[1] for ask in found.values()} == {77}
+    assert "[1900 more characters]" in found["fact"][0]["prompt"]
+    size = len(RESULTS[2].parts[0].text) - 50
+    assert f"[{size} more characters]" in found["tag"][0]["prompt"]
+    assert "At most 44 characters" in found["digest"][0]["prompt"]
+    default = asks_of(MemorySettings(), unsent(*CALLS), model_facts=True, compact=False)
+    assert [default[t][0]["longest"] for t in ("digest", "fact", "tag")] == [1024, 32, 24]
+
+
+def test_tools_have_the_names_of_the_agent():
+    calls = tuple(
+        ToolCall(c.id, name, c.arguments)
+        for c, name in zip(CALLS, ("exec", "Write", "View"), strict=True)
+    )
+    session = unsent(*calls)
+    bare = working_memory(compact=False)
+    assert bare(session) is session
+    named = {"shells": ("exec",), "retrieval": ("View",), "writers": ("Write",)}
+    found = asks_of(MemorySettings(), session, model_facts=True, compact=False, **named)
+    assert found.keys() == {"digest", "fact", "tag"}
+    settle = working_memory(compact=False, **named)
+    messages = project(drive(session, settle, effects)).messages
+    assert "This is a digest" in messages[2].parts[0].text
+    assert messages[3].parts[-1].text.startswith("[Wrote a.py")
+    assert messages[4].parts[-1].text.startswith("[Only the first")
+    nobody = working_memory(MemorySettings(bash=False), compact=False, **named)
+    assert project(nobody(session)).messages[2].parts[0].text.startswith("[Only the last")
+
+
+def test_what_is_limited_is_saved_where_that_is_wanted():
+    session = unsent(*CALLS)
+    settle = working_memory(compact=False, save=True)
+
+    def saving(asks):
+        saved = tuple(Answer(p.number, "answered", "/out/1") for p in asks if p.ask.topic == "save")
+        return saved or effects(asks)
+
+    (note,) = (
+        part.text
+        for part in project(drive(session, settle, saving)).messages[4].parts
+        if part.text.startswith("[Only")
+    )
+    assert re.search(r"; full=[0-9a-f]{24}\. Full output: /out/1\]$", note)
+    refused = drive(session, settle, lambda asks: tuple(
+        Answer(p.number, "failed", "no") for p in asks
+    ))  # fmt: skip
+    assert project(refused).messages[4] == RESULTS[2]
+
+
+def test_the_stages_can_be_had_by_name():
+    assert tuple(memory_stages()) == ("digest", "compact", "limit", "fact", "tag", "forget")

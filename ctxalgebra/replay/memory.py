@@ -11,13 +11,11 @@ from ctxalgebra.model.checks import check_each
 from ctxalgebra.model.entries import Answer
 from ctxalgebra.model.view import Measure
 from ctxalgebra.tokens import ceil_div
-from ctxalgebra.transforms.compact import compact_output
-from ctxalgebra.transforms.limit import limit_output
+from ctxalgebra.transforms.memory import memory_stages
 from ctxalgebra.transforms.pipeline import Pipeline, Stage, pipeline
 from ctxalgebra.transforms.prune import prune_suffix
 from ctxalgebra.transforms.select import select
-from ctxalgebra.transforms.tagging import RETRIEVAL, forget, tag_results
-from ctxalgebra.transforms.writes import write_facts
+from ctxalgebra.transforms.tagging import RETRIEVAL
 
 __all__ = ["PAGING", "STAGES", "full", "heuristic_tagger"]
 
@@ -45,7 +43,7 @@ def heuristic_tagger(asks: tuple[Pending, ...], /) -> tuple[Answer, ...]:
     What is an instruction by its name stays. Its answers are free.
 
     >>> from ctxalgebra import Ask
-    >>> ask = Ask("tag:3", "tag", "Tool: read src/a.py")
+    >>> ask = Ask("tag:3", "tag", '{"longest":24,"prompt":"Tool: read src/a.py"}')
     >>> heuristic_tagger((Pending(4, ask),))[0].value
     '{"decision":"DROP"}'
     """
@@ -78,13 +76,14 @@ def full(stages: Sequence[str] = STAGES, *, budget: int, target: int, measure: M
             raise InvalidArgument("invalid-argument", text, field="stages")
     # Views are shorter than what they stand for: smaller exchanges are worth dropping, too.
     share = 8 if "compact" in stages else 4
-    limit = partial(limit_output, tools=(*_SHELLS, *_RETRIEVAL), tail=_SHELLS)
-    tags = partial(tag_results, tools=_RETRIEVAL, aux=0, measure=measure)
+    memory = memory_stages(
+        shells=_SHELLS, retrieval=_RETRIEVAL, writers=_WRITES, aux=0, measure=measure
+    )
     steps: tuple[tuple[str, Stage], ...] = (
-        ("compact", compact_output),
-        ("limit", limit),
-        ("fact", partial(write_facts, tools=_WRITES)),
-        ("tag", partial(drive, stage=tags, effects=heuristic_tagger)),
+        ("compact", memory["compact"]),
+        ("limit", memory["limit"]),
+        ("fact", memory["fact"]),
+        ("tag", partial(drive, stage=memory["tag"], effects=heuristic_tagger)),
         (
             "prune",
             partial(
@@ -92,6 +91,6 @@ def full(stages: Sequence[str] = STAGES, *, budget: int, target: int, measure: M
             ),
         ),
         ("select", partial(select, budget=budget, target=target, measure=measure)),
-        ("tag", partial(forget, aux=0, measure=measure)),
+        ("tag", memory["forget"]),
     )
     return pipeline(*(stage for name, stage in steps if name in stages))
