@@ -29,6 +29,7 @@ from ctxalgebra.compaction.classes import (
 from ctxalgebra.compaction.engine import FILTERS
 from ctxalgebra.compaction.kinds import classify
 from ctxalgebra.compaction.shell import Command, pipelines
+from ctxalgebra.conformance.door import result
 
 LABELS = Path(__file__).with_name("labels.jsonl")
 
@@ -180,6 +181,54 @@ def test_what_a_call_names():
 )
 def test_w17_output_for_programs(command, exact):
     assert requests_exact_output({"command": command}) is exact
+
+
+@pytest.mark.parametrize(
+    ("command", "exact"),
+    [
+        ("gh pr list --json", True),
+        ("a --JSON=x", True),
+        ("a --json;", True),
+        ("a --json|jq", False),
+        ("a --format json", True),
+        ("a --format=jsonl", False),
+        ("a --format=xml", False),
+        ("a --output=json", True),
+        ("a --output=jsonx", False),
+        ("a --output-format json", True),
+        ("a -o json", True),
+        ("a -ojson", True),
+        ("a -o=json", True),
+        ("a -o yaml", True),
+        ("a -o jsonpath={.items}", False),
+        ("a--json", False),
+    ],
+)
+def test_the_originals_rule_for_output_for_programs(command, exact):
+    assert requests_exact_output({"command": command}, asks=HOST_READS.asks) is exact
+    given = {"input": {"command": command}}
+    assert result("skills.requests_exact_structured_output", given) == {"output": exact}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "query", "exact"),
+    [
+        ("read", {"path": "a.yml"}, "fix", False),
+        ("read", {"path": "a.ts"}, "fix", True),
+        ("Read", {"file_path": "A.TS"}, "Update it", True),
+        ("read", {"path": "a.ts"}, "we are fixing it", False),
+        ("bash", {"command": "cat a.yml"}, "fix", False),
+        ("bash", {"command": "cat a.ts;"}, "fix", False),
+        ("bash", {"command": "cat 'a b.ts'"}, "fix", True),
+        ("bash", {"command": 'cat "a b.ts'}, "fix", True),
+        ("bash", {"command": "cat a.ts; ls"}, "fix", False),
+    ],
+)
+def test_the_originals_rule_for_reads_before_edits(tool, arguments, query, exact):
+    assert protects_read(tool, arguments, query, reads=HOST_READS) is exact
+    given = {"tool": tool, "input": arguments, "query": query}
+    assert result("skills.should_protect_exact_read", given) == {"output": exact}
+    assert not protects_read("read", {"path": "a.ts"}, "fix", "continue", reads=HOST_READS)
 
 
 def test_w17_the_format_that_a_call_names():

@@ -22,6 +22,7 @@ from ctxalgebra.compaction.engine import (
     compress,
     hold,
     original,
+    press,
     pressure,
     retrieve,
     retrieve_characters,
@@ -377,17 +378,104 @@ def test_the_door_follows_a_script():
         {"op": "sizes"},
     ]
     first, page, none, gone, last, *_, stats, sizes, _, empty = engine(*ops)["output"]
-    assert (page["text"], page["separator"], page["nextStartLine"]) == (
-        "INFO request 10000 served",
-        "\r\n",
-        2,
-    )
+    assert (page["text"], page["nextStartLine"]) == ("INFO request 10000 served", 2)
+    assert "separator" not in page
     assert (none, gone) == (None, None)
     assert last["hasMore"] is False
     assert "separator" not in last
     assert (stats["retrievals"], stats["prefixChanges"], stats["byStrategy"]) == (2, 1, {"log": 1})
     assert sizes == {"originals": 1, "storedChars": first["originalChars"], "ids": [first["id"]]}
     assert empty == {"originals": 0, "storedChars": 0, "ids": []}
+
+
+def test_the_door_tells_a_separator_only_where_nobody_could_tell_it_otherwise():
+    ask = {"op": "retrieve", "id": 0, "maxLines": 1}
+    for text, told in (
+        (log(), None),
+        (log().replace("\n", "\r\n"), None),
+        (log().replace("\n", "\r\n", 1), "\r\n"),
+        (log().replace("\n", "\r", 1), "\r"),
+    ):
+        shown = {"op": "compress", "tool": "bash", "input": LOGS, "text": text}
+        assert engine(shown, ask)["output"][1].get("separator") == told
+
+
+@pytest.mark.parametrize("number", [float("inf"), 1e300, 10**30, -float("inf"), -1e300, 2.9, 0])
+def test_numbers_beyond_all_bounds_are_clamped(number):
+    shown = {"op": "compress", "tool": "bash", "input": LOGS, "text": log()}
+    ask = {"op": "retrieve", "id": 0, "startLine": number, "maxLines": number}
+    total = len(log().split("\n"))
+    expected = {2.9: (2, 3)}.get(number, (total, total) if number > 1 else (1, 240))
+    page = engine(shown, ask)["output"][1]
+    if number < 0:
+        expected = (1, 1)
+    assert (page["startLine"], page["endLine"]) == (expected[0], min(expected[1], total))
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "9" * 400, "1e-400"])
+@pytest.mark.parametrize(
+    ("operation", "given"),
+    [
+        ("smart_array", '{"items":[%s,1,2,3,4,5,6,7,8,9,10],"query":"","cap":8}'),
+        ("smart_array", '{"items":[1,2,3],"query":"","cap":%s}'),
+        ("compress_json", '{"text":"[%s]","query":"","pressure":0}'),
+        ("compress_json", '{"text":"[]","query":"","pressure":%s}'),
+        ("try_ndjson", '{"text":"x","query":"","pressure":%s}'),
+        ("token_saver_engine", '{"ops":[{"op":"advance","ms":%s}]}'),
+        ("token_saver_engine", '{"ops":[{"op":"retrieve","id":%s}]}'),
+        ("token_saver_engine", '{"ops":[{"op":"recordToolSearch","activated":%s}]}'),
+        ("token_saver_engine", '{"ops":[{"op":"recordToolDescriptionSavings","savedChars":%s}]}'),
+        ("compress_generic", '{"text":"x","query":"","pressure":0,"capOverride":%s}'),
+        ("compress_log", '{"text":"x","query":"","pressure":%s}'),
+    ],
+)
+def test_any_number_is_answered_or_refused(operation, given, number):
+    answer = result(f"skills.{operation}", json.loads(given % number))
+    assert "output" in answer or answer["error"]["code"] == "invalid-input"
+
+
+def test_the_engine_at_the_door_follows_the_original_and_ours_on_request():
+    code = "\n".join(f"def f{n}(a):\n" + f"    a += {n}\n" * 9 for n in range(20))
+    script = [
+        {"op": "setQuery", "query": "fix the parser"},
+        {"op": "setQuery", "query": "continue"},
+        {"op": "compress", "tool": "read", "input": {"path": "a.py"}, "text": code},
+        {"op": "compress", "tool": "bash", "input": {"command": "a -o jsonpath=x"}, "text": log()},
+    ]
+    changed = [one["changed"] for one in engine(*script)["output"][2:]]
+    assert changed == [True, True]
+    given = {"ops": script, "rules": "ours"}
+    changed = [one["changed"] for one in result("skills.token_saver_engine", given)["output"][2:]]
+    assert changed == [False, False]
+    again = {"op": "setQuery", "query": "fix the parser"}
+    assert engine(again, script[2])["output"][1]["changed"] is False
+
+
+def test_the_engine_at_the_door_samples_by_the_originals_rule():
+    rows = json.dumps([{"i": n, "error": None, "p": "x" * (n % 7)} for n in range(60)])
+    shown = compress(Saver(), "api", {}, rows, policy=ORIGINAL)[1]
+    assert shown.changed is False
+    ours = compress(Saver(), "api", {}, rows)[1]
+    assert ours.strategy == "json"
+
+
+def test_under_the_originals_policy_pressure_stays_and_each_page_raises_it():
+    def rows(first):
+        items = [{"n": first + n, "s": f"state {first} {n * n} " * 9} for n in range(50)]
+        return {"op": "compress", "tool": "api", "input": {}, "text": json.dumps(items, indent=2)}
+
+    page = {"op": "retrieve", "id": 0, "startLine": 5}
+    views = [rows(first) for first in range(100, 1200, 100)]
+    script = [rows(1), page, page, page, rows(2), rows(3)]
+    assert [one.get("changed") for one in engine(*script)["output"]][-2:] == [False, False]
+    ours = result("skills.token_saver_engine", {"ops": script, "rules": "ours"})["output"]
+    assert [one.get("changed") for one in ours][-2:] == [True, True]
+    state, shown = compress(Saver(), "api", {}, views[0]["text"], policy=ORIGINAL)
+    state = press(state, shown.id)
+    for one in views[1:]:
+        state, shown = compress(state, "api", {}, one["text"], policy=ORIGINAL)
+        assert shown.changed
+    assert pressure(state, "api") == 1
 
 
 VECTORS = Path(__file__).parent / "vectors" / "v1" / "skills_saver.jsonl"
@@ -409,8 +497,11 @@ def test_the_door_counts_units_of_texts_in_json():
     assert one["output"]["items"][0] == wide
     assert "[21 chars omitted]" in one["output"]["items"][1]
     text = json.dumps([{"error": f"failed {n}", "n": n} for n in range(500)])
-    found = result("skills.compress_json", {"text": text, "query": "", "pressure": 0})["output"]
-    assert found["summaries"][0]["errors"] == 500 - found["summaries"][0]["shown"]
+    asked = {"text": text, "query": "", "pressure": 0}
+    found = result("skills.compress_json", {**asked, "rules": "ours"})["output"]
+    assert found["summaries"][0]["errors"] == 500 - found["summaries"][0]["shown"] > 0
+    found = result("skills.compress_json", asked)["output"]
+    assert found["summaries"][0] == {"path": "$", "items": 500, "shown": 500, "constants": 0}
     events = text[1:-1].replace("}, ", "}\n")
     found = result("skills.try_ndjson", {"text": events, "query": "", "pressure": 0})["output"]
     assert (found["items"], "constants" in found) == (500, False)

@@ -8,7 +8,8 @@ import time
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from attrs import evolve
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxalgebra.compaction.jsontext import (
@@ -23,8 +24,9 @@ from ctxalgebra.compaction.jsontext import (
     worth,
 )
 from ctxalgebra.compaction.limits import keeps
+from ctxalgebra.compaction.lines_rules import ORIGINAL
 from ctxalgebra.compaction.sampling import Sample, sample, shown
-from ctxalgebra.compaction.signals import ERROR_WORDS
+from ctxalgebra.compaction.signals import ERROR_WORDS, text_terms
 from ctxalgebra.compaction.structured import (
     MARK,
     array_cap,
@@ -212,8 +214,8 @@ def test_w2_ids_beyond_what_a_double_holds_stay_apart():
     found = compress_json(text, "", 0)
     assert [one.constants for one in found.summaries] == [1]
     written = render_json(found)
-    assert f'"id": {first}' in written
-    assert f'"id": {first + 59}' in written
+    assert f'"id":{first}' in written
+    assert f'"id":{first + 59}' in written
     assert "1234567890123456800," not in written
 
 
@@ -247,6 +249,76 @@ def test_w20_what_is_essential_everywhere_is_sampled_all_the_same(value):
     assert keeps(len(text), len(written))
 
 
+@pytest.mark.parametrize(
+    ("rows", "shown"),
+    [
+        ([{"i": n, "flag": n % 2 == 0, "m": f"row {n}"} for n in range(200)], 200),
+        ([{"i": n, "error": None} for n in range(60)], 60),
+        ([{"i": n, "a": list(range(50))} for n in range(60)], 31),
+        (["2 errors" if n == 19 else "calm" for n in range(60)], 31),
+    ],
+)
+def test_the_originals_rule_shows_what_is_essential_and_arrays_inside_whole(rows, shown):
+    text = json.dumps(rows)
+    found = compress_json(text, "", 0, rules=ORIGINAL)
+    assert [(one.path, one.shown, one.errors) for one in found.summaries] == [("$", shown, 0)]
+    kept = plain(found.value)
+    assert kept[MARK]["original_indexes"] == list(sample(rows, (), 32, rules=ORIGINAL).selected)
+    once = kept[MARK].get("constants", {})
+    whole = [{**item, **once} if once else item for item in kept["items"]]
+    assert whole == [rows[at] for at in kept[MARK]["original_indexes"]]
+    lines = try_ndjson("\n".join(map(json.dumps, rows)), "", 0, rules=ORIGINAL)
+    assert (len(lines.events), lines.errors) == (shown, 0)
+    ours = render_json(compress_json(text, "", 0))
+    assert len(ours) <= len(render_json(evolve(found, tight=True)))
+
+
+def test_the_originals_rule_keeps_the_end_of_a_sentence_in_what_is_asked_for():
+    rows = ["disk." if n == 40 else "disk" if n == 50 else "calm" for n in range(60)]
+    text = json.dumps([{"s": row, "n": n} for n, row in enumerate(rows)])
+    at = compress_json(text, "the disk.", 0, rules=ORIGINAL).value[MARK]["original_indexes"]
+    assert 40 in at
+    assert text_terms("the disk.") == ("disk",)
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+@pytest.mark.parametrize(
+    ("count", "inner"), [(60, 50), (40, 200), (100, 33), (60, 35), (20, 35), (400, 400)]
+)
+def test_ours_is_never_longer_than_the_originals_rule_without_white_space(count, inner, indent):
+    value = [{"i": n, "a": list(range(inner))} for n in range(count)]
+    text = json.dumps(value, indent=indent)
+    theirs = compress_json(text, "", 0, rules=ORIGINAL)
+    ours = compress_json(text, "", 0)
+    if count > 20:
+        assert keeps(len(json.dumps(value)), len(render_json(ours)))
+    if theirs is None:
+        assert ours is None
+    else:
+        assert len(render_json(ours)) <= len(render_json(evolve(theirs, tight=True)))
+
+
+@settings(max_examples=30)
+@given(VALUES, st.integers(33, 80), st.integers(0, 80))
+def test_no_view_of_ours_is_longer(value, count, inner):
+    rows = [{"v": value, "n": [n] * inner} for n in range(count)]
+    text = json.dumps({"rows": rows, "few": rows[:2], "one": [value] * 40})
+    theirs = compress_json(text, "error", 0, rules=ORIGINAL)
+    ours = compress_json(text, "error", 0)
+    assert len(render_json(ours)) <= len(render_json(evolve(theirs, tight=True)))
+    by_path = {one.path: one for one in ours.summaries}
+    assert len(by_path) == len(ours.summaries)
+
+
+def test_arrays_inside_sampled_items_say_how_many_they_were():
+    text = json.dumps([{"i": n, "a": list(range(200))} for n in range(40)])
+    found = compress_json(text, "", 0)
+    inside = plain(found.value)["items"][0]["a"]
+    assert inside[MARK] == {"original_items": 200}
+    assert len(inside["items"]) == 32
+    assert found.summaries[1].shown == 32
+
+
 def test_w20_errors_that_are_left_out_are_counted():
     rows = [{"n": n, "state": "failed" if n % 2 else "well"} for n in range(400)]
     found = compress_json(json.dumps(rows), "", 0)
@@ -274,14 +346,16 @@ def test_small_arrays_and_short_texts_are_nothing_to_take_from():
     text = json.dumps({"a": "b" * 4000})
     found = compress_json(f"\ufeff {text}\n", "", 0)
     assert found.summaries == ()
+    assert render_json(found) == '{"a":"' + shorten("b" * 4000) + '"}'
+    found = compress_json(text, "", 0, rules=ORIGINAL)
     assert render_json(found) == '{\n  "a": "' + shorten("b" * 4000) + '"\n}'
 
 
 def test_arrays_everywhere_are_named_with_their_path():
-    value = {"a": [{"b": [0] * 40}, {"c": [1] * 41}], "d": {"e": [2] * 42}, "f": [[3] * 43], "g": 0}
+    value = {"a": [{"b": [0] * 400}, {"c": [1] * 410}], "d": {"e": [2] * 420}, "f": [[3] * 430]}
     found = compress_json(json.dumps(value), "", 0)
     assert [one.path for one in found.summaries] == ["a[0].b", "a[1].c", "d.e", "f[0]"]
-    more = compress_json(json.dumps([*[[0] * 40] * 6]), "", 0)
+    more = compress_json(json.dumps([*[[0] * 400] * 6]), "", 0)
     assert render_json(more).split("\n")[0].endswith("| 2 more arrays]")
     inside = compress_json(json.dumps([[n] * 400 for n in range(40)]), "", 0)
     assert [one.path for one in inside.summaries[:3]] == ["$", "$[0]", "$[1]"]
@@ -289,7 +363,7 @@ def test_arrays_everywhere_are_named_with_their_path():
 
 
 def test_a_path_is_bounded():
-    value: object = [0] * 40
+    value: object = [0] * 400
     for _ in range(50):
         value = {"k" * 1000: value}
     (one,) = compress_json(json.dumps(value), "", 0).summaries

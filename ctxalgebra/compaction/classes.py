@@ -100,8 +100,21 @@ _EXACT = re.compile(
 )
 
 
-def requests_exact_output(arguments: Mapping[str, object]) -> bool:
+_HOST_EXACT = re.compile(
+    rf"(?:\A|{_W})(?:--json(?=[{WHITE}=;]|\Z)"
+    rf"|--(?:format|output|output-format)(?:=|{_W}+)json(?={_W}|\Z)"
+    rf"|-o(?:=|{_W}+|)(?:json|yaml)(?={_W}|\Z))"
+)
+
+
+def requests_exact_output(
+    arguments: Mapping[str, object], *, asks: re.Pattern[str] = _EXACT
+) -> bool:
     """Say whether a call asks for output that a program is to read (W17).
+
+    Args:
+        arguments: its arguments; `format` and `command` are looked at.
+        asks: how a command asks for it, lower-cased.
 
     >>> requests_exact_output({"command": "kubectl get pods -ojson; date"})
     True
@@ -111,24 +124,55 @@ def requests_exact_output(arguments: Mapping[str, object]) -> bool:
     form = arguments.get("format")
     if isinstance(form, str) and form.lower() in _FORMATS:
         return True
-    return bool(_EXACT.search(command_of(arguments).lower()))
+    return bool(asks.search(command_of(arguments).lower()))
+
+
+_EDITS = re.compile(
+    r"\b(?:edit(?:s|ed|ing)?|modif(?:y|ies|ied|ying)|chang(?:e|es|ed|ing)|fix(?:es|ed|ing)?"
+    r"|patch(?:es|ed|ing)?|implement(?:s|ed|ing)?|refactor(?:s|ed|ing)?"
+    r"|re(?:write|writes|wrote|written|writing)|replac(?:e|es|ed|ing)|updat(?:e|es|ed|ing)"
+    r"|repair(?:s|ed|ing)?)\b",
+    re.ASCII | re.IGNORECASE,
+)
+_HOST_EDITS = re.compile(
+    r"\b(?:edit|modify|change|fix|patch|implement|refactor|rewrite|replace|update|repair)\b",
+    re.ASCII | re.IGNORECASE,
+)
+_TOKEN = re.compile(rf'"([^"]*+)"?|\'([^\']*+)\'?|({_N}+)')
+_HOST_TOKEN = re.compile(rf'"([^"]*+)"|\'([^\']*+)\'|({_N}+)')
+_LOOKED_BACK = 8
 
 
 @frozen
 class Reads:
-    """Say which reads are protected while files are edited.
+    """Say which outputs stay exact: reads while files are edited, and what programs read.
 
     Args:
         tools: names of tools that read a file, lower-cased.
         suffixes: endings of files that are edited.
+        edits: how a request says that it edits.
+        back: how many requests are looked at while they only say to go on.
+        token: a word of a command, its text in one of the groups.
+        ends: what is taken off both ends of a word.
+        asks: how a command asks for output that a program reads, lower-cased.
     """
 
     tools: frozenset[str]
     suffixes: frozenset[str]
+    edits: re.Pattern[str] = _EDITS
+    back: int = _LOOKED_BACK
+    token: re.Pattern[str] = _TOKEN
+    ends: str = "\"';"
+    asks: re.Pattern[str] = _EXACT
 
 
-HOST_READS: Final = Reads(frozenset({"read"}), CODE | CONFIG)
-"""The host's own tool; code and settings."""
+HOST_READS: Final = Reads(
+    frozenset({"read"}), CODE, _HOST_EDITS, 1, _HOST_TOKEN, "\"'", _HOST_EXACT
+)
+"""The original's rule: the host's own tool, code, and the last request alone.
+
+Of what a program reads, `-ojson`, `-o yaml`, `--output-format json` and `--json;` count too (W17).
+"""
 
 READS: Final = Reads(
     frozenset({"read", "read_file", "readfile", "view", "open_file", "cat", "notebookread"}),
@@ -141,20 +185,12 @@ READS: Final = Reads(
 )
 """Tools of other hosts, and all that is commonly edited."""
 
-_EDITS = re.compile(
-    r"\b(?:edit(?:s|ed|ing)?|modif(?:y|ies|ied|ying)|chang(?:e|es|ed|ing)|fix(?:es|ed|ing)?"
-    r"|patch(?:es|ed|ing)?|implement(?:s|ed|ing)?|refactor(?:s|ed|ing)?"
-    r"|re(?:write|writes|wrote|written|writing)|replac(?:e|es|ed|ing)|updat(?:e|es|ed|ing)"
-    r"|repair(?:s|ed|ing)?)\b",
-    re.ASCII | re.IGNORECASE,
-)
 _WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _GOES_ON: Final = word_set(
     "again ahead alright and carry continue do done fine go good great it keep last next now "
     "ok okay on please proceed resume right same start step sure task thanks that the then "
     "this try up with yeah yes you"
 )
-_LOOKED_BACK = 8
 
 
 def goes_on(query: str) -> bool:
@@ -166,10 +202,10 @@ def goes_on(query: str) -> bool:
     return all(word.lower() in _GOES_ON for word in _WORD.findall(query))
 
 
-def _intends_edit(queries: Sequence[str]) -> bool:
+def _intends_edit(queries: Sequence[str], reads: Reads) -> bool:
     """Look at the last request, and further back while requests only say to go on."""
-    for query in reversed(queries[-_LOOKED_BACK:]):
-        if _EDITS.search(query):
+    for query in reversed(queries[-reads.back :]):
+        if reads.edits.search(query):
             return True
         if not goes_on(query):
             return False
@@ -178,7 +214,6 @@ def _intends_edit(queries: Sequence[str]) -> bool:
 
 _SHOWS: Final = frozenset({"cat", "head", "tail", "sed", "nl", "bat"})
 _FIRST_WORD = re.compile(rf"{_W}*([a-z]+)\b", re.ASCII)
-_TOKEN = re.compile(rf'"([^"]*+)"?|\'([^\']*+)\'?|({_N}+)')
 
 
 def protects_read(
@@ -198,7 +233,7 @@ def protects_read(
     >>> protects_read("read", {"path": "src/a.ts"}, "explain the parser")
     False
     """
-    if not _intends_edit(queries):
+    if not _intends_edit(queries, reads):
         return False
     if tool.lower() in reads.tools:
         return suffix_of(path_of(arguments).lower()) in reads.suffixes
@@ -206,8 +241,8 @@ def protects_read(
     first = _FIRST_WORD.match(command)
     if tool.lower() != "bash" or not first or first[1] not in _SHOWS:
         return False
-    tokens = (found[found.lastindex or 0] for found in _TOKEN.finditer(command))
-    return any(suffix_of(token.strip("\"';")) in reads.suffixes for token in tokens)
+    tokens = (found[found.lastindex or 0] for found in reads.token.finditer(command))
+    return any(suffix_of(token.strip(reads.ends)) in reads.suffixes for token in tokens)
 
 
 _INSTRUCTIONS: Final = re.compile(

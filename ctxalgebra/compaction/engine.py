@@ -108,13 +108,13 @@ def _of_lines(choose: _Lines, text: str, query: str, level: int, /, *, rules: Ru
     return None if selection is None else render(selection)
 
 
-def _ndjson(text: str, query: str, level: int, /, *, rules: Rules) -> str | None:  # noqa: ARG001
-    events = try_ndjson(text, query, level)
+def _ndjson(text: str, query: str, level: int, /, *, rules: Rules) -> str | None:
+    events = try_ndjson(text, query, level, rules=rules)
     return None if events is None else render_events(events)
 
 
 def _json(text: str, query: str, level: int, /, *, rules: Rules) -> str | None:
-    value = compress_json(text, query, level)
+    value = compress_json(text, query, level, rules=rules)
     return _ndjson(text, query, level, rules=rules) if value is None else render_json(value)
 
 
@@ -148,13 +148,15 @@ class Policy:
 
     Args:
         classify: gives the class of an output from the tool, its arguments and the text.
-        reads: which reads are protected while files are edited.
+        reads: which reads are protected while files are edited, what is read by programs, and how
+            far back requests count.
         rules: by which lines are chosen.
         measure: what a text counts for.
         exempt: tools whose answers always pass.
         filters: by class; the class `text` has one.
         long_line: where a line is longer, and the filter of the class shortens nothing, that of
             any text does (W20).
+        eases: whether pressure falls again (W22).
     """
 
     classify: Callable[[str, Mapping[str, object], str], str] = classify
@@ -166,6 +168,7 @@ class Policy:
     )
     filters: Mapping[str, Filter] = field(default=FILTERS, repr=False)
     long_line: int = 4000
+    eases: bool = True
 
 
 DEFAULT: Final = Policy()
@@ -177,6 +180,7 @@ ORIGINAL: Final = Policy(
     rules=lines_rules.ORIGINAL,
     measure=units,
     long_line=LARGEST,
+    eases=False,
 )
 """The original's rules, without its errors about commands, and in its units."""
 
@@ -279,9 +283,9 @@ def set_query(state: Saver, query: str) -> Saver:
     return evolve(state, queries=asked[-_QUERIES:])
 
 
-def _query(state: Saver) -> str:
+def _query(state: Saver, policy: Policy) -> str:
     """Give the last request that says more than to go on."""
-    said = [query for query in state.queries if not goes_on(query)]
+    said = [query for query in state.queries[-policy.reads.back :] if not goes_on(query)]
     return (said or state.queries or ("",))[-1]
 
 
@@ -325,7 +329,7 @@ def _passes(
     if tool in policy.exempt or _LOADED.search(text[:_FRONT]):
         return True
     return (
-        requests_exact_output(arguments)
+        requests_exact_output(arguments, asks=policy.reads.asks)
         or protects_read(tool, arguments, *state.queries, reads=policy.reads)
         or is_instructions(tool, arguments, text)
         or policy.measure(text) > LARGEST
@@ -378,7 +382,7 @@ def _view(
     for name in classes:
         level = pressure(state, tool)
         try:
-            view = policy.filters[name](text, _query(state), level, rules=policy.rules)
+            view = policy.filters[name](text, _query(state, policy), level, rules=policy.rules)
         except Exception:  # noqa: BLE001 - whatever a filter fails on, the original is shown
             view = None
         if view and keeps(policy.measure(text), policy.measure(view)):
@@ -437,7 +441,7 @@ def compress(
         if keeps(before, policy.measure(view)):
             state = _remember(evolve(state, store=store), key, whole=False, strategy=strategy)
             shown = Compacted(view, before, policy.measure(view), strategy, name)
-            return _eased(state, tool), shown
+            return _eased(state, tool) if policy.eases else state, shown
     return _remember(state, key, whole=True, strategy=""), whole
 
 

@@ -1,4 +1,4 @@
-"""The rules by which the filters of lines choose: ours, and the original's beside them.
+"""The rules by which the filters choose lines and items: ours, and the original's beside them.
 
 `DEFAULT` loses nothing without need. `ORIGINAL` chooses what the original chooses, faults
 included, for those who have to match it; also what it leaves out is marked with true counts.
@@ -39,6 +39,9 @@ class Rules:
         relevant_progress: whether a line of progress leaves though the query asks for it (W6).
         by_place: whether a choice that is too large is cut by place; otherwise by weight (W7, W8).
         whole_lines: whether huge lines are shown whole, unless the filter cuts lines anyway (W20).
+        whole_samples: whether all essential items of an array are shown, arrays inside its items
+            stay whole, JSON is written over lines, and errors are looked for in items as they are
+            written (W14, W20).
     """
 
     error: Words
@@ -48,6 +51,7 @@ class Rules:
     relevant_progress: bool
     by_place: bool
     whole_lines: bool
+    whole_samples: bool
 
 
 DEFAULT: Final = Rules(
@@ -58,6 +62,7 @@ DEFAULT: Final = Rules(
     relevant_progress=False,
     by_place=False,
     whole_lines=False,
+    whole_samples=False,
 )
 """Our rules."""
 
@@ -69,6 +74,7 @@ ORIGINAL: Final = Rules(
     relevant_progress=True,
     by_place=True,
     whole_lines=True,
+    whole_samples=True,
 )
 """The original's rules."""
 

@@ -7,7 +7,7 @@ the same in all items are told once. Source: skills and saver, section 14 (smart
 
 Where essential items are so many that nothing is saved (each second row is a change, each row has
 `"error":null`; fault W20), `bounded` takes the most telling of each kind at even distances, and
-counts the errors that are left out.
+counts the errors that are left out. The original's rule does nothing of that.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Final, cast
 from attrs import frozen
 
 from ctxalgebra.compaction.jsontext import Json, Number, compact, leaves, same
+from ctxalgebra.compaction.lines_rules import DEFAULT, Rules
 from ctxalgebra.compaction.signals import ERROR, ERROR_WORDS, relevance_score, spread
 
 __all__ = ["Sample", "crowded", "sample", "shown"]
@@ -46,11 +47,13 @@ class Sample:
         selected: the places of the items, ascending.
         constants: names and values that are the same in all items, and are taken out of them.
         errors: how many items that name an error are left out.
+        saved: how many characters of compact JSON the items shown are shorter than all.
     """
 
     selected: tuple[int, ...]
     constants: tuple[tuple[str, Json], ...] = ()
     errors: int = 0
+    saved: int = 0
 
 
 def shown(items: Sequence[Json], taken: Sample) -> list[Json]:
@@ -78,7 +81,7 @@ def crowded(count: int, cap: int) -> bool:
     return count > _MANY * max(_FEWEST, cap)
 
 
-def _alarms(items: Sequence[Json], forms: Sequence[str]) -> set[int]:
+def _alarms(items: Sequence[Json], forms: Sequence[str], rules: Rules) -> set[int]:
     """Find items that name an error in any word, or in another form in their texts (W14)."""
     low = "\n".join(forms).lower()
     roots = [root for root in _ROOTS if root in low]
@@ -86,7 +89,10 @@ def _alarms(items: Sequence[Json], forms: Sequence[str]) -> set[int]:
         at
         for at, form in enumerate(forms if roots else ())
         if any(root in form.lower() for root in roots)
-        and (ERROR_WORDS.search(form) or ERROR.search(leaves(items[at])))
+        and (
+            ERROR_WORDS.search(form)
+            or (not rules.whole_samples and rules.error.search(leaves(items[at])))
+        )
     }
 
 
@@ -168,7 +174,12 @@ def _bounded(kinds: Iterable[Iterable[int]], most: int) -> set[int]:
 
 
 def sample(
-    items: Sequence[Json], terms: Sequence[str], cap: int, *, bounded: bool = False
+    items: Sequence[Json],
+    terms: Sequence[str],
+    cap: int,
+    *,
+    bounded: bool = False,
+    rules: Rules = DEFAULT,
 ) -> Sample:
     """Choose the items of an array that are shown.
 
@@ -178,6 +189,7 @@ def sample(
         cap: up to so many items are all shown; of more, about as many are (8 at least).
         bounded: keep to `cap` where essential items are more than three times as many; an item
             does not name an error by a key whose value says no, as in `"error":null`.
+        rules: how errors are found.
 
     >>> sample([{"n": 9 if at == 10 else 1} for at in range(20)], (), 8).selected
     (0, 1, 2, 9, 10, 11, 18, 19)
@@ -188,7 +200,7 @@ def sample(
     target = max(_FEWEST, cap)
     forms = [item if isinstance(item, str) else compact(item) for item in items]
     ends = {*range(min(_FIRST, count)), *range(max(0, count - _LAST), count)}
-    alarms = _alarms(items, forms)
+    alarms = _alarms(items, forms, rules)
     rows = [item for item in items if isinstance(item, dict)]
     columns = _Columns((), frozenset(), frozenset())
     if len(rows) == count > 2:
@@ -198,9 +210,14 @@ def sample(
     essential = ends | alarms | columns.outliers | columns.changes
     if bounded and crowded(len(essential), cap):
         essential = _bounded((ends, alarms, columns.outliers, columns.changes), target)
-    return Sample(
-        _filled(essential, forms, terms, target, cap), columns.constants, len(alarms - essential)
+    selected = _filled(essential, forms, terms, target, cap)
+    once = sum(len(compact({name: value})) - 1 for name, value in columns.constants)
+    saved = (
+        sum(len(form) + 1 for form in forms)
+        - sum(len(forms[at]) + 1 for at in selected)
+        + once * len(selected)
     )
+    return Sample(selected, columns.constants, len(alarms - essential), saved)
 
 
 def _filled(

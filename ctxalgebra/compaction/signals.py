@@ -156,7 +156,13 @@ _ANSI = re.compile(
 _ESCAPES = re.compile(r"[\x1b\x90\x98\x9b\x9d-\x9f]")
 
 
-def strip_ansi(text: str) -> str:
+_UNCUT = re.compile(
+    rf"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_](?:{_STRING}|[0-?]*[ -/]*[@-~])|[ -/]+[0-~]"
+    rf"|[0-Z\\`-~])|\x9b[0-?]*[ -/]*[@-~]|[\x90\x98\x9d-\x9f]{_STRING}"
+)
+
+
+def strip_ansi(text: str, *, uncut: bool = False) -> str:
     r"""Take out terminal sequences.
 
     These are control sequences (7 and 8 bit, also cut off), strings with their content (titles,
@@ -164,10 +170,18 @@ def strip_ansi(text: str) -> str:
     characters. Of a string without an end only the introducer goes. No escape character is left
     (W15).
 
+    Args:
+        text: any.
+        uncut: leave what is cut off; the original's rule, without its errors about strings and
+            short sequences.
+
     >>> strip_ansi("\x1b]0;title\x07\x1b[1;31mred\x1b[0m \x1b(Bplain")
     'red plain'
+    >>> strip_ansi("a\x1b[1;3"), strip_ansi("a\x1b[1;3", uncut=True)
+    ('a', 'a\x1b[1;3')
     """
-    return _ANSI.sub("", text) if _ESCAPES.search(text) else text
+    sequences = _UNCUT if uncut else _ANSI
+    return sequences.sub("", text) if _ESCAPES.search(text) else text
 
 
 def normalize_newlines(text: str) -> str:

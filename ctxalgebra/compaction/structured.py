@@ -2,8 +2,9 @@
 
 What is left is data; `render_json` and `render_events` write it. Source: skills and saver, section
 14 (json, ndjson). What is the same in all items is told once, for JSON Lines too (W1); numbers keep
-their digits (W2). Where the rules leave JSON as long as it was, arrays inside sampled items are
-sampled, too, and essential items are bounded (W20).
+their digits (W2). Arrays inside sampled items are sampled, too, where that is shorter, and where
+the essential items are so many that nothing is saved, they are bounded (W20). The law: what is
+shown is never longer than what the original's rule shows, without white space.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from attrs import evolve, frozen
 
 from ctxalgebra.compaction.jsontext import Json, compact, parse, pretty
 from ctxalgebra.compaction.limits import keeps
+from ctxalgebra.compaction.lines_rules import DEFAULT, Rules
 from ctxalgebra.compaction.sampling import Sample, crowded, sample, shown
 from ctxalgebra.compaction.signals import BLANK, WHITE, text_terms
 
@@ -111,18 +113,52 @@ def shorten(text: str) -> str:
 
 
 @frozen
-class _Rules:
+class _Way:
+    """Say how arrays are sampled.
+
+    Args:
+        terms: what was asked for.
+        cap: from how many items on.
+        rules: how errors are found.
+        bounded: keep to the cap where too many items are essential.
+        deeper: sample what pays only, and arrays inside sampled items, too.
+        inner: inside a sampled item: the places of the items are not told.
+    """
+
     terms: tuple[str, ...]
     cap: int
-    tight: bool
+    rules: Rules
+    bounded: bool = False
+    deeper: bool = False
+    inner: bool = False
 
     def sample(self, items: list[Json]) -> Sample:
-        return sample(items, self.terms, self.cap, bounded=self.tight)
+        """Choose items."""
+        return sample(items, self.terms, self.cap, bounded=self.bounded, rules=self.rules)
+
+    def crowded(self, taken: Sample) -> bool:
+        """Say whether a sample should be a bounded one."""
+        return self.deeper and not self.bounded and crowded(len(taken.selected), self.cap)
+
+    def pays(self, count: int, taken: Sample) -> bool:
+        """Say whether a sample is shorter than all items, with its mark and the constants."""
+        mark: Json = {**self.mark(count, taken), "constants": dict(taken.constants)}
+        return not self.deeper or taken.saved > len(compact({MARK: mark, "items": []}))
+
+    def mark(self, count: int, taken: Sample) -> dict[str, Json]:
+        """Say what an array was."""
+        told: dict[str, Json] = {"original_items": count}
+        if not self.inner:
+            told["shown_items"] = len(taken.selected)
+            told["original_indexes"] = list(taken.selected)
+        if taken.errors:
+            told["errors_left_out"] = taken.errors
+        return told
 
 
 _Place: TypeAlias = "tuple[_Place, str] | None"
-_Step: TypeAlias = "tuple[Json, Any, Any, _Place, _Rules | None]"
-"""What comes next, where it goes, where it stood, and by which rules arrays in it are sampled."""
+_Step: TypeAlias = "tuple[Json, Any, Any, _Place, _Way | None]"
+"""What comes next, where it goes, where it stood, and how arrays in it are sampled."""
 
 _PATH, _KEY = 300, 80
 
@@ -141,25 +177,14 @@ def _path(place: _Place) -> str:
     return path[1:] if path.startswith(".") else f"${path}"
 
 
-def _mark(count: int, taken: Sample) -> dict[str, Json]:
-    told: dict[str, Json] = {
-        "original_items": count,
-        "shown_items": len(taken.selected),
-        "original_indexes": list(taken.selected),
-    }
-    if taken.errors:
-        told["errors_left_out"] = taken.errors
-    return told
+def _walk(value: Json, way: _Way | None) -> Structure:
+    """Shorten texts, and arrays in some way, without recursion on depth.
 
-
-def _walk(value: Json, rules: _Rules | None) -> Structure:
-    """Shorten texts and, by the rules, arrays, without recursion on depth.
-
-    Where a sample is crowded, all is done by the tight rules instead.
+    Where a sample of ours is crowded, all is done with bounded ones instead.
     """
     summaries: list[Summary] = []
     holder: list[Any] = [None]
-    todo: list[_Step] = [(value, holder, 0, None, rules)]
+    todo: list[_Step] = [(value, holder, 0, None, way)]
     while todo:
         item, into, at, place, inside = todo.pop()
         if isinstance(item, str):
@@ -168,21 +193,23 @@ def _walk(value: Json, rules: _Rules | None) -> Structure:
         if not isinstance(item, dict | list):
             into[at] = item
             continue
+        taken: Sample | None = None
+        if inside and isinstance(item, list) and len(item) > inside.cap:
+            taken = inside.sample(item)
+            if inside.crowded(taken):
+                return _walk(value, evolve(inside, bounded=True, inner=False))
         if isinstance(item, dict):
             into[at] = dict.fromkeys(item)
             below: list[_Step] = [
                 (member, into[at], key, (place, f".{key[:_KEY]}"), inside)
                 for key, member in item.items()
             ]
-        elif inside and len(item) > inside.cap:
-            taken = inside.sample(item)
-            if crowded(len(taken.selected), inside.cap) and not inside.tight:
-                return _walk(value, evolve(inside, tight=True))
+        elif inside and taken and inside.pays(len(item), taken):
             summaries.append(_summary(_path(place), item, taken))
             kept = shown(item, taken)
-            into[at] = {MARK: _mark(len(item), taken), "items": [None] * len(kept)}
+            into[at] = {MARK: inside.mark(len(item), taken), "items": [None] * len(kept)}
             told, items = into[at][MARK], into[at]["items"]
-            deeper = inside if inside.tight else None
+            deeper = evolve(inside, inner=True) if inside.deeper else None
             below = [
                 (member, items, index, (place, f"[{taken.selected[index]}]"), deeper)
                 for index, member in enumerate(kept)
@@ -196,7 +223,7 @@ def _walk(value: Json, rules: _Rules | None) -> Structure:
                 for index, member in enumerate(item)
             ]
         todo.extend(reversed(below))
-    return Structure(tuple(summaries), holder[0], tight=rules is not None and rules.tight)
+    return Structure(tuple(summaries), holder[0], tight=way is not None and way.deeper)
 
 
 def shortened(value: Json) -> Json:
@@ -212,13 +239,16 @@ def _summary(path: str, items: list[Json], taken: Sample) -> Summary:
     return Summary(path, len(items), len(taken.selected), len(taken.constants), taken.errors)
 
 
-def compress_json(text: str, query: str, pressure: int) -> Structure | None:
+def compress_json(
+    text: str, query: str, pressure: int, *, rules: Rules = DEFAULT
+) -> Structure | None:
     r"""Sample the long arrays of a JSON text, and shorten its long texts.
 
     Args:
         text: the whole of it; white space around it doesn't count.
         query: what was asked for.
         pressure: 0 to 3; the higher, the more is shown.
+        rules: how items are chosen.
 
     Returns:
         What is left; None for what is no JSON, or nothing could be taken from.
@@ -232,21 +262,24 @@ def compress_json(text: str, query: str, pressure: int) -> Structure | None:
         value = parse(trimmed)
     except ValueError:
         return None
-    rules = _Rules(text_terms(query), array_cap(pressure), tight=False)
-    found = _walk(value, rules)
-    if not found.summaries and len(pretty(found.value)) * 10 >= len(trimmed) * 9:
+    way = _Way(text_terms(query, ends=rules.term_ends), array_cap(pressure), rules)
+    plain = _walk(value, way)
+    if not plain.summaries and len(pretty(plain.value)) * 10 >= len(trimmed) * 9:
         return None
-    if found.tight or keeps(len(trimmed), len(render_json(found))):
-        return found
-    closer = _walk(value, evolve(rules, tight=True))
-    return closer if keeps(len(trimmed), len(render_json(closer))) else found
+    if rules.whole_samples:
+        return plain
+    way = evolve(way, deeper=True)
+    found = _walk(value, way)
+    if not keeps(len(trimmed), len(render_json(found))):
+        found = _walk(value, evolve(way, bounded=True))
+    return min(found, evolve(plain, tight=True), key=lambda one: len(render_json(one)))
 
 
 def render_json(found: Structure) -> str:
     r"""Write compacted JSON: what was sampled (four arrays at most), then what is left.
 
-    >>> render_json(compress_json(str([0] * 40), "", 0)).partition("\n")[0]
-    '[JSON compacted: $: 40→30 items]'
+    >>> render_json(compress_json(str([0] * 400), "", 0)).partition("\n")[0]
+    '[JSON compacted: $: 400→32 items]'
     """
     write = compact if found.tight else pretty
     return _header(found.summaries) + write(found.value)
@@ -271,12 +304,12 @@ def _errors(count: int) -> str:
     return f"; {count} that name an error left out" if count else ""
 
 
-def try_ndjson(text: str, query: str, pressure: int) -> Events | None:
+def try_ndjson(text: str, query: str, pressure: int, *, rules: Rules = DEFAULT) -> Events | None:
     r"""Sample JSON Lines.
 
     Args:
         text: one JSON text a line; blank lines don't count.
-        query, pressure: as in `compress_json`.
+        query, pressure, rules: as in `compress_json`.
 
     Returns:
         What is left; None for fewer than eight lines, no more than the cap, or no JSON.
@@ -294,11 +327,11 @@ def try_ndjson(text: str, query: str, pressure: int) -> Events | None:
         items = [parse(line) for line in lines]
     except ValueError:
         return None
-    terms = text_terms(query)
-    taken = sample(items, terms, cap)
-    if not crowded(len(taken.selected), cap):
+    terms = text_terms(query, ends=rules.term_ends)
+    taken = sample(items, terms, cap, rules=rules)
+    if rules.whole_samples or not crowded(len(taken.selected), cap):
         found = _events(items, taken)
-        if keeps(len(text), len(render_events(found))):
+        if rules.whole_samples or keeps(len(text), len(render_events(found))):
             return found
     return _events(items, sample(items, terms, cap, bounded=True))
 

@@ -25,15 +25,22 @@ from ctxalgebra.compaction.lines_test import compress_test as test
 from ctxalgebra.conformance.operations import collect
 from ctxalgebra.conformance.values import InvalidInput
 
-__all__ = ["OPERATIONS"]
+__all__ = ["OPERATIONS", "named_rules"]
 
 _RULES = {"original": ORIGINAL, "ours": DEFAULT}
 _LONE = re.compile("[\ud800-\udfff]")
 
 
-def strip_ansi(*, text: str) -> Any:
+def named_rules(name: str) -> Rules:
+    """Give the rules that an input names: `original` or `ours`."""
+    if name not in _RULES:
+        raise InvalidInput(f"input.rules: expected one of {', '.join(_RULES)}")
+    return _RULES[name]
+
+
+def strip_ansi(*, text: str, rules: str = "original") -> Any:
     """Take out terminal sequences."""
-    return signals.strip_ansi(text)
+    return signals.strip_ansi(text, uncut=named_rules(rules) is ORIGINAL)
 
 
 def normalize_newlines(*, text: str) -> Any:
@@ -81,17 +88,11 @@ def _lines(selection: Selection) -> list[str]:
     return [kept.shown for kept in selection.kept]
 
 
-def _rules(name: str) -> Rules:
-    if name not in _RULES:
-        raise InvalidInput(f"input.rules: expected one of {', '.join(_RULES)}")
-    return _RULES[name]
-
-
 def compress_log(
     *, text: str, query: str, pressure: int, error_mode: bool = False, rules: str = "original"
 ) -> Any:
     """Fold the patterns of a log, or focus on its errors."""
-    found = log(text, query, pressure, errors_only=error_mode, rules=_rules(rules))
+    found = log(text, query, pressure, errors_only=error_mode, rules=named_rules(rules))
     if found is None:
         return None
     left = sum(mark.of for mark in found.marks if mark.kind == "patterns")
@@ -109,7 +110,7 @@ def compress_log(
 
 def compress_test(*, text: str, query: str, pressure: int, rules: str = "original") -> Any:
     """Keep failures, summaries and the end of a run."""
-    found = test(text, query, pressure, rules=_rules(rules))
+    found = test(text, query, pressure, rules=named_rules(rules))
     return found and {
         "passCollapsed": found.passes,
         "progressOmitted": found.progress,
@@ -119,7 +120,7 @@ def compress_test(*, text: str, query: str, pressure: int, rules: str = "origina
 
 def compress_search(*, text: str, query: str, pressure: int, rules: str = "original") -> Any:
     """Group matches by file."""
-    found = search(text, query, pressure, rules=_rules(rules))
+    found = search(text, query, pressure, rules=named_rules(rules))
     if found is None or found.strategy == "generic":
         return found and {"lines": _lines(found)}
     shown = _lines(found)
@@ -137,7 +138,7 @@ def compress_search(*, text: str, query: str, pressure: int, rules: str = "origi
 
 def compress_code(*, text: str, query: str, pressure: int, rules: str = "original") -> Any:
     """Outline a source."""
-    found = code(text, query, pressure, rules=_rules(rules))
+    found = code(text, query, pressure, rules=named_rules(rules))
     return found and {"kept": [kept.at[0] for kept in found.kept]}
 
 
@@ -150,14 +151,14 @@ def compress_generic(
     rules: str = "original",
 ) -> Any:
     """Extract the ends and what matters of any text."""
-    found = generic(text, query, pressure, cap=cap_override, rules=_rules(rules))
+    found = generic(text, query, pressure, cap=cap_override, rules=named_rules(rules))
     return found and {"lines": _lines(found)}
 
 
 def _plain(
     function: Callable[..., Selection | None], text: str, query: str, pressure: int, rules: str
 ) -> Any:
-    found = function(text, query, pressure, rules=_rules(rules))
+    found = function(text, query, pressure, rules=named_rules(rules))
     return found and {"lines": _lines(found)}
 
 

@@ -1,5 +1,7 @@
 """The part of `skills` that compacts tool output, classifies it and keeps the originals.
 
+Operations answer by the original's rules, and by ours where the input has `rules: "ours"`.
+
 Texts count in UTF-16 units there. The filters count characters, so a character outside the basic
 plane goes in as its two halves, and comes out as one.
 """
@@ -11,13 +13,17 @@ import re
 from collections import Counter
 from typing import Any, cast
 
-from attrs import define, field
+from attrs import define, evolve, field
 
-from ctxalgebra.compaction import classes
+from ctxalgebra.compaction import classes, lines_rules
 from ctxalgebra.compaction.engine import (
+    DEFAULT,
     ORIGINAL,
+    Policy,
     Saver,
     compress,
+    original,
+    press,
     retrieve,
     set_query,
 )
@@ -29,6 +35,7 @@ from ctxalgebra.compaction.structured import compress_json as compact_json
 from ctxalgebra.compaction.structured import shortened
 from ctxalgebra.compaction.structured import try_ndjson as compact_lines
 from ctxalgebra.conformance.operations import collect
+from ctxalgebra.conformance.skills_lines import named_rules
 from ctxalgebra.conformance.values import InvalidInput
 
 __all__ = ["OPERATIONS"]
@@ -58,10 +65,15 @@ def _out(value: Any) -> Any:
     return json.loads(_whole(json.dumps(plain(value), ensure_ascii=False)))
 
 
-def smart_array(*, items: list[Any], query: str, cap: int) -> Any:
+def smart_array(*, items: list[Any], query: str, cap: int, rules: str = "original") -> Any:
     """Sample an array."""
-    read = cast("list[Json]", parse(_halves(json.dumps(items, ensure_ascii=False))))
-    taken = sample(read, text_terms(_halves(query)), cap)
+    by = named_rules(rules)
+    try:
+        text = json.dumps(items, ensure_ascii=False, allow_nan=False)
+    except ValueError:
+        raise InvalidInput("input.items: a number is beyond all bounds") from None
+    read = cast("list[Json]", parse(_halves(text)))
+    taken = sample(read, text_terms(_halves(query), ends=by.term_ends), cap, rules=by)
     constants: Json = dict(taken.constants)
     return {
         "items": _out([shortened(item) for item in shown(read, taken)]),
@@ -70,9 +82,9 @@ def smart_array(*, items: list[Any], query: str, cap: int) -> Any:
     }
 
 
-def compress_json(*, text: str, query: str, pressure: int) -> Any:
+def compress_json(*, text: str, query: str, pressure: int, rules: str = "original") -> Any:
     """Sample the long arrays of a JSON text."""
-    found = compact_json(_halves(text), _halves(query), pressure)
+    found = compact_json(_halves(text), _halves(query), pressure, rules=named_rules(rules))
     if found is None:
         return None
     summaries = [
@@ -88,9 +100,9 @@ def compress_json(*, text: str, query: str, pressure: int) -> Any:
     return {"summaries": summaries, "value": _out(found.value)}
 
 
-def try_ndjson(*, text: str, query: str, pressure: int) -> Any:
+def try_ndjson(*, text: str, query: str, pressure: int, rules: str = "original") -> Any:
     """Sample JSON Lines; constants stand beside the events where there are any (W1)."""
-    found = compact_lines(_halves(text), _halves(query), pressure)
+    found = compact_lines(_halves(text), _halves(query), pressure, rules=named_rules(rules))
     if found is None:
         return None
     told = {
@@ -108,21 +120,28 @@ def detect_strategy(*, tool: str, input_: dict[str, Any], text: str) -> Any:
     return classes.detect_strategy(tool, input_, text)
 
 
-def requests_exact_structured_output(*, input_: dict[str, Any]) -> Any:
+def _reads(rules: str) -> classes.Reads:
+    return classes.HOST_READS if named_rules(rules) is lines_rules.ORIGINAL else classes.READS
+
+
+def requests_exact_structured_output(*, input_: dict[str, Any], rules: str = "original") -> Any:
     """Say whether a call asks for output that a program reads."""
-    return classes.requests_exact_output(input_)
+    return classes.requests_exact_output(input_, asks=_reads(rules).asks)
 
 
-def should_protect_exact_read(*, tool: str, input_: dict[str, Any], query: str) -> Any:
+def should_protect_exact_read(
+    *, tool: str, input_: dict[str, Any], query: str, rules: str = "original"
+) -> Any:
     """Say whether a text is read in order to be edited."""
-    return classes.protects_read(tool, input_, query, reads=classes.HOST_READS)
+    return classes.protects_read(tool, input_, query, reads=_reads(rules))
 
 
 @define
 class _Run:
     """A script in progress: the state, and what the original counts beside it."""
 
-    saver: Saver = field(factory=Saver)
+    policy: Policy = ORIGINAL
+    saver: Saver = field(factory=lambda: Saver(Recovery(measure=units)))
     compressions: int = 0
     characters: int = 0
     retrievals: int = 0
@@ -146,7 +165,7 @@ def _of(op: dict[str, Any], name: str, kind: type[Any], default: Any = None) -> 
 def _compress(run: _Run, op: dict[str, Any]) -> Any:
     tool, arguments = _of(op, "tool", str), _of(op, "input", dict, {})
     text, error = _of(op, "text", str), _of(op, "isError", bool, default=False)
-    run.saver, found = compress(run.saver, tool, arguments, text, error=error, policy=ORIGINAL)
+    run.saver, found = compress(run.saver, tool, arguments, text, error=error, policy=run.policy)
     told: dict[str, Any] = {"changed": found.changed, "originalChars": found.original}
     if found.changed:
         run.compressions += 1
@@ -157,8 +176,15 @@ def _compress(run: _Run, op: dict[str, Any]) -> Any:
     return told
 
 
-def _page_out(page: Page) -> dict[str, Any]:
-    """Write a page; the separator behind it only where it is no plain line end (W11)."""
+_LINE_END = re.compile(r"\r\n|[\r\n]")
+
+
+def _page_out(page: Page, text: str, *, ours: bool) -> dict[str, Any]:
+    """Write a page.
+
+    The separator behind it is told only where it is no plain line end, and, by the original's
+    rule, the text has others: nobody could tell it then (W11).
+    """
     told: dict[str, Any] = {
         "id": page.id,
         "text": page.text,
@@ -169,14 +195,20 @@ def _page_out(page: Page) -> dict[str, Any]:
     }
     if page.next:
         told["nextStartLine"] = page.next
-    return told | ({"separator": page.separator} if page.separator.startswith("\r") else {})
+    if page.separator.startswith("\r") and (ours or len(set(_LINE_END.findall(text))) > 1):
+        told["separator"] = page.separator
+    return told
+
+
+_MOST: int = 2**53
 
 
 def _whole_number(op: dict[str, Any], name: str, default: int) -> int:
+    """Read a number without its fraction; one beyond all bounds is as large as they are."""
     value = op.get(name)
     if value is not None and type(value) not in (int, float):
         raise InvalidInput(f"input.ops: {name} is a number")
-    return int(value) if value else default
+    return int(max(-_MOST, min(value, _MOST))) if value else default
 
 
 def _retrieve(run: _Run, op: dict[str, Any], results: list[Any]) -> Any:
@@ -190,8 +222,12 @@ def _retrieve(run: _Run, op: dict[str, Any], results: list[Any]) -> Any:
     run.saver, page = retrieve(run.saver, name, start, count)
     if page is None:
         return None
+    ours = run.policy.eases
+    if start > 1 and not ours:
+        # The original counts each page as asked for.
+        run.saver = press(run.saver, page.id)
     run.retrievals += 1
-    return _page_out(page)
+    return _page_out(page, original(run.saver.store, page.id) or "", ours=ours)
 
 
 def _stats(run: _Run) -> Any:
@@ -226,9 +262,12 @@ def _observe(run: _Run, prompt: str) -> None:
     run.prefix = name
 
 
-def token_saver_engine(*, ops: list[dict[str, Any]]) -> Any:
+def token_saver_engine(*, ops: list[dict[str, Any]], rules: str = "original") -> Any:
     """Follow outputs, requests and retrievals; one result for each operation."""
-    run = _new()
+    policy = (
+        ORIGINAL if named_rules(rules) is lines_rules.ORIGINAL else evolve(DEFAULT, measure=units)
+    )
+    run = _Run(policy)
     results: list[Any] = []
     for op in ops:
         result: Any = None
@@ -253,15 +292,11 @@ def token_saver_engine(*, ops: list[dict[str, Any]]) -> Any:
             case "sizes":
                 result = _sizes(run)
             case "clear":
-                run = _new()
+                run = _Run(policy)
             case other:
                 raise InvalidInput(f"input.ops: there is no operation {other!r}")
         results.append(result)
     return results
-
-
-def _new() -> _Run:
-    return _Run(Saver(Recovery(measure=units)))
 
 
 OPERATIONS = collect(
