@@ -28,6 +28,7 @@ from ctxalgebra import (
     codecs,
     recall,
     replay,
+    resident,
     utf16,
 )
 from ctxalgebra.commands import explain, requests
@@ -49,12 +50,12 @@ BESIDE = ["reference/recall.md", "reference/paging.md"]
 """Pages of a part: they tell of public names, and of others."""
 NAMES = {name: getattr(ctxalgebra, name) for name in ctxalgebra.__all__}
 FUNCTIONS = {name: value for name, value in NAMES.items() if inspect.isfunction(value)}
-COMPAT, COMPAT_MEMORY = (
+COMPAT, COMPAT_MEMORY, COMPAT_TOOLS = (
     [
         f"ctxalgebra.compat.{path.stem}"
         for path in Path(ctxalgebra.__file__).parent.glob(f"compat/{profile}_*.py")
     ]
-    for profile in ("paging", "memory")
+    for profile in ("paging", "memory", "toolpolicy")
 )
 CLASSES = {name: value for name, value in NAMES.items() if inspect.isclass(value)}
 VALUES = {
@@ -198,10 +199,20 @@ def test_every_name_around_paging_is_told_on_its_page():
     assert [row[0].strip("`") for row in rows] == list(LIFECYCLE)
 
 
+def test_every_name_around_the_tool_policy_is_told_on_its_page():
+    told = {
+        word for name in quoted(PAGES["reference/resident.md"]) for word in re.findall(r"\w+", name)
+    }
+    modules = [*map(import_module, COMPAT_TOOLS)]
+    assert {name for module in modules for name in module.__all__} <= told
+    assert {name.rpartition(".")[2] for name in COMPAT_TOOLS} <= told
+
+
 PACKAGES = {
     "reference/codecs.md": codecs,
     "reference/recall.md": recall,
     "reference/replay.md": replay,
+    "reference/resident.md": resident,
 }
 
 

@@ -12,9 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxalgebra import (
+    Cut,
+    Drop,
     Head,
     InvalidArgument,
     Note,
+    Reply,
     Route,
     Session,
     Thinking,
@@ -51,6 +54,7 @@ from ctxalgebra.resident import (
     deferred_tools,
     discoverable,
     for_route,
+    held_back,
     plan_tools,
     reconcile,
     reset,
@@ -287,21 +291,86 @@ def test_an_activation_is_one_note_and_one_break_of_the_declared_price():
     assert worth.price == worth.rebilled * (WRITTEN - CACHED)
 
 
+def called(session, *names, registered=TOOLS):
+    """Let the model activate tools through the gateway."""
+    call = ToolCall(f"c{len(session)}", "lazy", json.dumps({"activate": names}))
+    session, _ = send(session)
+    session = reply(session, "completed", assistant(call))
+    return record(session, *respond_discovery(session, call, policy=POLICY, registered=registered))
+
+
+def loaded(session, policy=POLICY, registered=TOOLS):
+    told = deferred_tools(session, policy=policy, registered=registered)
+    return {one.tool.name: one.at for one in told}
+
+
 def test_where_the_provider_loads_tools_nothing_is_billed_again():
-    session = turn(begun())
-    assert worth_activating(session, tools_of("web"), deferred=True).price == 0
-    session = wanting(session, "zip", "web")
+    session = begun()
+    assert worth_activating(turn(session), tools_of("web"), deferred=True).price == 0
+    session = called(session, "zip")
+    point = session.leaf.number
+    session = called(settled(session, deferred=True), "web")
     assert settled(session, deferred=True) is session
-    assert deferred_tools(session, policy=POLICY, registered=TOOLS) == tools_of("zip", "web")
+    assert loaded(session) == {"zip": point, "web": session.leaf.number}
     assert active_tools(session) == ("bash", "read", "lazy", "zip", "web")
     session = turn(session)
     assert account(session).rebilled == 0
     elsewhere = record(session, evolve(session.head, route=Route("other", "model")))
     assert names_of(settled(elsewhere)) == ["bash", "read", "lazy", "zip", "web"]
-    assert deferred_tools(settled(elsewhere), policy=POLICY, registered=TOOLS) == ()
-    off = ToolPolicy(enabled=False)
-    assert deferred_tools(session, policy=off, registered=TOOLS) == ()
-    assert deferred_tools(session, policy=POLICY, registered=TOOLS[:3]) == tools_of("web")
+    assert loaded(settled(elsewhere)) == {}
+    assert loaded(session, ToolPolicy(enabled=False)) == {}
+    assert loaded(session, registered=TOOLS[:3]).keys() == {"web"}
+    assert activated_tools(reset(session)) == ()
+    assert loaded(reset(session)) == {}
+
+
+def test_only_the_model_loads_a_tool_at_a_result():
+    session = wanting(turn(begun()), "zip")
+    assert names_of(settled(session, deferred=True))[-1] == "zip"
+
+
+def test_a_tool_whose_result_is_cut_moves_into_the_head():
+    session = called(begun(), "web")
+    point = session.leaf.number
+    session = turn(turn(settled(session, deferred=True)))
+    session = record(session, user("more"))
+    cut = record(session, Cut(point, user("Earlier messages are gone."), "full", breaks=True))
+    assert loaded(cut) == {}
+    assert names_of(settled(cut, deferred=True))[-1] == "web"
+    drop = record(session, Drop(point - 2, point, "done", breaks=True))
+    assert names_of(settled(drop, deferred=True))[-1] == "web"
+
+
+def test_while_results_are_missing_a_tool_waits_for_its_own():
+    first, other = ToolCall("c1", "lazy", '{"activate":["web"]}'), ToolCall("c2", "read")
+    session, _ = send(begun())
+    session = reply(session, "completed", assistant(first, other))
+    entries = respond_discovery(session, first, policy=POLICY, registered=TOOLS)
+    session = record(session, *entries)
+    assert settled(session, deferred=True) is session
+    session = record(session, tool_result("c2", "text"))
+    assert settled(session, deferred=True) is session
+    assert loaded(session) == {"web": session.leaf.number - 1}
+
+
+def test_a_gateway_has_to_be_worth_its_place():
+    session = begun()
+    told = held_back(session, policy=POLICY, registered=TOOLS)
+    assert told.tokens == chars4(Head(tools=TOOLS[2:5]))
+    assert told.gateways == chars4(Head(tools=(LAZY,)))
+    assert told.pays
+    few = (*TOOLS[:2], LAZY, Tool("tiny"))
+    assert not held_back(session, policy=POLICY, registered=few).pays
+
+
+def test_a_request_that_was_out_where_one_lands_changes_no_owner():
+    session, _ = send(record(turn(begun()), user("more")))
+    session = record(session, Note("mark"))
+    mark = session.leaf.number
+    session = reply(session, "completed", assistant("done"))
+    back = travel(settled(wanting(session, "web")), mark)
+    assert [type(node.entry) for node in log(back)[-2:]] == [Reply, Head]
+    assert names_of(settled(back)) == ["bash", "read", "lazy"]
 
 
 def test_searching_costs_nothing():
@@ -503,8 +572,11 @@ class Machine:
             }
             assert gone <= ({*old} - allowed) | once
         wanted = [n for n in activated_tools(after) if n in allowed]
+        behind = {d.tool.name for d in deferred_tools(after, **self.options)}
         if not self.deferred:
             assert {*wanted} <= {*new}
+        elif not after.view.open:
+            assert {*wanted} <= {*new} | behind
         if "lazy" in self.registered:
             assert "lazy" in new
 
@@ -608,6 +680,7 @@ def drawn(seed):
         lambda: ("own", draw.choice(ALL)), lambda: ("disable", some()), lambda: ("want", some()),
         lambda: ("want", some()), lambda: ("release",), lambda: ("switch", draw.choice(ROUTES)),
         lambda: ("turn", draw.random() < 0.3), lambda: ("fork", draw.randrange(99)),
+        lambda: ("defer", draw.random() < 0.5),
     ]  # fmt: skip
     return [draw.choice(makers)() for _ in range(15)]
 

@@ -9,7 +9,8 @@ when the snapshot at the leaf does not name it. What somebody else put there sta
 applies it: a new `Head` with the tools at the end of the list, which is a break at the head, and
 its price is that of the whole request (`worth_activating` tells it beforehand). Where the provider
 can load a tool at a tool result (`deferred`), the head stays as it is, nothing is billed again, and
-the adapter sends what `deferred_tools` lists.
+the adapter sends what `deferred_tools` lists. When that result is cut or dropped, which is a break,
+the tool moves into the head with it.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from ctxalgebra.model.checks import check_each, check_items, check_type
 from ctxalgebra.model.entries import Note, Reply, Sent
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Head, Tool
+from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Fold, Node, Session, at_node, check_session, fold
 from ctxalgebra.model.view import HEAD, Measure, View, step, weigh
 from ctxalgebra.resident.policy import ToolPolicy, for_route
@@ -35,11 +37,14 @@ from ctxalgebra.tokens import ceil_div, chars4, check_positive
 
 __all__ = [
     "NOTE",
+    "Deferred",
+    "HeldBack",
     "Worth",
     "activate",
     "activated_tools",
     "active_tools",
     "deferred_tools",
+    "held_back",
     "plan_tools",
     "reset",
     "resident_tools",
@@ -57,12 +62,14 @@ class _Known(NamedTuple):
     """What the path says.
 
     Fields: `activated` names, in order; whether the start set was chosen (`started`), and whether
-    the model asked for the last snapshot (`by_model`).
+    the model asked for the last snapshot (`by_model`); `points`, the number of the result at which
+    each name that the model asked for was activated, -1 while it is not there yet.
     """
 
     activated: tuple[str, ...] = ()
     started: bool = False
     by_model: bool = False
+    points: tuple[tuple[str, int], ...] = ()
 
 
 class _Owned(NamedTuple):
@@ -97,22 +104,45 @@ def _read(data: str) -> tuple[tuple[str, ...], bool] | None:
 
 def _carried(node: Node) -> bool:
     """Say whether a head was carried here from another branch, as travelling does."""
-    above = node.parent
+    head, above = node.entry, node.parent
     if above is node.previous and above is not None and isinstance(above.entry, Reply):
         node, above = above, above.parent  # what was in flight at the landing was closed
-    return above is not node.previous
+    if above is node.previous:
+        return False
+    return at_node(Session(node, node), node.previous).head == head
 
 
 def _step(known: _Known, node: Node, _view: View) -> _Known:
     entry = node.entry
     if isinstance(entry, Head):
         return known._replace(started=True) if _carried(node) else known
+    if isinstance(entry, Message):
+        if entry.role != "tool" or all(at >= 0 for _, at in known.points):
+            return known
+        points = tuple((name, node.number if at < 0 else at) for name, at in known.points)
+        return known._replace(points=points)
     note = cast("Note", entry)
     found = _read(note.data) if note.name == NOTE else None
-    return known if found is None else _Known(found[0], started=True, by_model=found[1])
+    if found is None:
+        return known
+    names, by_model = found
+    points = tuple(point for point in known.points if point[0] in names)
+    if by_model:
+        points += tuple((name, -1) for name in names if name not in known.activated)
+    return _Known(names, started=True, by_model=by_model, points=points)
 
 
-_KNOWN: Fold[_Known] = Fold("active tools", _Known(), _step, reads=(Note, Head))
+_KNOWN: Fold[_Known] = Fold("active tools", _Known(), _step, reads=(Note, Head, Message))
+
+
+def _loaded(session: Session) -> dict[str, int]:
+    """Map what a provider can load at a result that is shown, or is about to be, to its number."""
+    view = session.view
+    return {
+        name: at
+        for name, at in fold(session, _KNOWN).points
+        if view.open or (at >= 0 and view.slot(at) >= 0)
+    }
 
 
 def _claim(known: _Owned, node: Node, _view: View) -> _Owned:
@@ -241,7 +271,8 @@ def plan_tools(
     known, view = fold(session, _KNOWN), session.view
     names = [tool.name for tool in registered]
     may = frozenset(discoverable(policy, names, view.head.route))
-    activated = () if deferred else tuple(name for name in known.activated if name in may)
+    behind = _loaded(session) if deferred else {}
+    activated = tuple(name for name in known.activated if name in may and name not in behind)
     by: By = "model" if known.by_model else "host"
     if view.sent is None and not known.started:
         by = "start"
@@ -278,8 +309,8 @@ def resident_tools(
     Args:
         policy: as it is configured; the head's route says for which model.
         registered: all tools that there are, in the order of the registry.
-        deferred: the provider loads tools at a tool result, so what is activated stays out of the
-            head (`deferred_tools`).
+        deferred: the provider loads tools at a tool result, so what the model activated stays out
+            of the head (`deferred_tools`) as long as that result is shown.
 
     Reads: the head, notes. Records: a `Head`, which is a declared break once something was sent,
     and at the start a note.
@@ -315,21 +346,32 @@ def resident_tools(
     return record(session, evolve(session.head, tools=tuple(tools))) if changed else session
 
 
+@frozen
+class Deferred:
+    """Hold a tool that stands behind the head, and the number of the result that loads it."""
+
+    tool: Tool
+    at: int
+
+
 def deferred_tools(
     session: Session, *, policy: ToolPolicy, registered: tuple[Tool, ...]
-) -> tuple[Tool, ...]:
-    """List the tools that are activated and stand behind the head, in order (a query).
+) -> tuple[Deferred, ...]:
+    """List the tools that a provider loads behind the head, in order (a query).
 
-    An adapter sends them with `defer_loading` and a reference at the result that activated them;
-    they stand behind the cached prefix (provider rules 1.2, V-A8).
+    These are the ones that the model asked for, as long as the result that answered it is shown.
+    An adapter sends them with `defer_loading`, and a reference at that result (provider rules 1.2,
+    V-A8).
 
     Raises:
         InvalidArgument: `wrong-type`.
 
-    >>> from ctxalgebra import Session, record
-    >>> session = record(Session(), snapshot(["web"]))
-    >>> [t.name for t in deferred_tools(session, policy=ToolPolicy(), registered=(Tool("web"),))]
-    ['web']
+    >>> from ctxalgebra import Session, ToolCall, assistant, record, tool_result, user
+    >>> session = record(Session(), user("a"), assistant(ToolCall("c1", "lazy")))
+    >>> session = record(session, snapshot(["web"], by="model"), tool_result("c1", "Activated."))
+    >>> told = deferred_tools(session, policy=ToolPolicy(), registered=(Tool("web"),))
+    >>> [(one.tool.name, one.at) for one in told]
+    [('web', 3)]
     """
     check_session(session)
     check_items(registered, Tool, "registered")
@@ -339,8 +381,60 @@ def deferred_tools(
     by_name: Mapping[str, Tool] = {tool.name: tool for tool in registered}
     may = frozenset(discoverable(policy, by_name, route))
     standing = {tool.name for tool in session.head.tools}
-    names = [n for n in activated_tools(session) if n in may and n not in standing]
-    return tuple(by_name[name] for name in names)
+    return tuple(
+        Deferred(by_name[name], at)
+        for name, at in _loaded(session).items()
+        if name in may and name not in standing
+    )
+
+
+@frozen
+class HeldBack:
+    """Weigh what is held back, in tokens of each request.
+
+    Args:
+        tokens: of the tools that are not in the head.
+        gateways: of the gateways that stand in it for them.
+    """
+
+    tokens: int
+    gateways: int
+
+    @property
+    def pays(self) -> bool:
+        """Whether holding tools back makes requests smaller at all."""
+        return self.tokens > self.gateways
+
+
+def held_back(
+    session: Session,
+    *,
+    policy: ToolPolicy,
+    registered: tuple[Tool, ...],
+    measure: Measure = chars4,
+) -> HeldBack:
+    """Weigh the tools that are held back against the gateways that find them (a query).
+
+    Args:
+        policy, registered: as for `resident_tools`.
+        measure: tokens of a head.
+
+    Raises:
+        InvalidArgument: `wrong-type`.
+
+    >>> from ctxalgebra import Session, record
+    >>> gateway, web = Tool("lazy", "x" * 94), Tool("web", "x" * 995)
+    >>> session = record(Session(), Head(tools=(gateway,)))
+    >>> held_back(session, policy=ToolPolicy(), registered=(gateway, web))
+    HeldBack(tokens=250, gateways=25)
+    """
+    check_session(session)
+    check_items(registered, Tool, "registered")
+    known, active = for_route(policy, session.head.route), frozenset(active_tools(session))
+    may = frozenset(discoverable(policy, (tool.name for tool in registered), session.head.route))
+    held = tuple(tool for tool in registered if tool.name in may - active)
+    standing = tuple(tool for tool in session.head.tools if tool.name in known.gateways)
+    return HeldBack(weigh(measure, Head(tools=held)), weigh(measure, Head(tools=standing)))
 
 
 @frozen
