@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import pickle
 import random
 from functools import partial
@@ -683,7 +684,7 @@ def test_estimates_of_a_long_session_beside_other_rules():
 def test_estimates_of_real_sessions(file):
     benchmark = load_benchmark()
     data = file.read_bytes()
-    session = pi.decode(data).session
+    session = pi.decode(benchmark.refilled(data)).session
     following = benchmark.figure(benchmark.next_requests(session)[benchmark.RULES[0]])
     if following is None:
         assert len(benchmark.next_requests(session)[benchmark.RULES[0]]) < benchmark.FEWEST
@@ -691,7 +692,7 @@ def test_estimates_of_real_sessions(file):
     assert following.median <= 0.3
     suffix = benchmark.figure(benchmark.suffixes(session)[benchmark.RULES[0]])
     assert suffix.median <= 2
-    if not benchmark.causes(data, session):
+    if " routes" not in "".join(benchmark.causes(data, session)):
         assert following.most <= 2.5
         assert suffix.most <= 6
 
@@ -709,6 +710,19 @@ def test_the_benchmark_prints_each_file_and_says_where_there_is_none(tmp_path, c
     monkeypatch.setattr(benchmark, "SHARED", tmp_path / "none")
     assert benchmark.main([]) == 2
     assert "is absent" in capsys.readouterr().out
+
+
+def test_texts_that_the_host_took_out_are_filled_to_their_length():
+    benchmark = load_benchmark()
+    content = [{"type": "text", "text": "[gone]"}, {"arguments": {"gone": True}}]
+    sizes = {"message.content.0.text": 120, "message.content.1.arguments": 7}
+    payloads = {place: {"originalChars": size} for place, size in sizes.items()}
+    entry = {"message": {"content": content}, "evictedContent": {"payloads": payloads}}
+    whole = b'{"type":"session"}'
+    first, second = benchmark.refilled(whole + b"\n" + json.dumps(entry).encode()).split(b"\n")
+    filled = json.loads(second)["message"]["content"]
+    assert first == whole
+    assert (len(filled[0]["text"]), len(filled[1]["arguments"]["text"])) == (120, 7)
 
 
 def test_the_benchmark_fails_over_its_limits_and_names_what_is_excepted(tmp_path, monkeypatch):
