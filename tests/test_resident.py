@@ -458,6 +458,13 @@ def test_a_model_without_the_policy_is_left_alone():
     assert activate(session, ["web"], policy=policy, registered=TOOLS) is session
 
 
+def test_an_off_policy_chooses_no_start_set():
+    off = ToolPolicy(enabled=False)
+    session = begun(off)
+    assert len(session) == 2
+    assert names_of(settled(session)) == ["bash", "read", "lazy"]
+
+
 def test_a_schema_in_another_order_is_the_same():
     tool = Tool("lazy", "d", '{"a":1,"b":[2]}')
     session = turn(settled(record(Session(), user("hi")), registered=(tool,)))
@@ -502,6 +509,7 @@ def test_the_plan_tells_who_asked():
      lambda: resident_tools(Session(), policy=POLICY, registered=[LAZY]),
      lambda: resident_tools(Session(), policy=POLICY, registered=(), deferred=1),
      lambda: activate(Session(), ["a"], policy=POLICY, registered=("a",)),
+     lambda: activate(Session(), "web", policy=POLICY, registered=TOOLS),
      lambda: worth_activating(Session(), ("a",)), lambda: reset(None),
      lambda: deferred_tools(Session(), policy=None, registered=())],
 )  # fmt: skip

@@ -24,7 +24,7 @@ from attrs import evolve, frozen
 from ctxalgebra.account import split
 from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.ledger import CACHED, WRITTEN
-from ctxalgebra.model.checks import check_each, check_items, check_type
+from ctxalgebra.model.checks import check_each, check_items, check_type, mistyped
 from ctxalgebra.model.entries import Note, Reply, Sent
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Head, Tool
@@ -232,6 +232,8 @@ def activate(
     """
     check_session(session)
     check_items(registered, Tool, "registered")
+    if isinstance(names, str):
+        raise mistyped(names, "names", "names")
     found = discoverable(policy, (tool.name for tool in registered), session.head.route)
     allowed = frozenset(found) - {tool.name for tool in session.head.tools}
     wanted = activated_tools(session)
@@ -341,7 +343,8 @@ def resident_tools(
     changed = tuple(tools) != view.head.tools
     if changed and view.states_head() and view.holds_loop(HEAD):
         return session
-    if view.sent is None and not fold(session, _KNOWN).started:
+    on = for_route(policy, view.head.route).enabled
+    if on and view.sent is None and not fold(session, _KNOWN).started:
         session = record(session, snapshot(activated_tools(session)))
     return record(session, evolve(session.head, tools=tuple(tools))) if changed else session
 
