@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxalgebra.compaction.signals import ERROR_WORDS
+from ctxalgebra.shaping.deferral import CORE, FINDERS, Deferral, activated, deferred, restored
 from ctxalgebra.shaping.descriptions import LONGEST, metadata, shorten_descriptions
 from ctxalgebra.shaping.effort import (
     THINKING,
@@ -198,6 +199,45 @@ def test_one_step_that_is_no_routine_blocks_until_the_next_turn(steps):
     for step in steps:
         state = routine_after(state, routine=step)
     assert state == ("none" if not steps else "eligible" if all(steps) else "blocked")
+
+
+# Deferral
+
+
+def test_w41_what_was_activated_stays_active():
+    state, active = deferred(Deferral(), ["read", "db_query", "bash", "calendar"])
+    state, active = activated(state, active, ["db_query", "db_query", "read", "nobody"])
+    assert active == ("read", "bash", *FINDERS, "db_query")
+    assert (state.held, state.found) == (("calendar",), ("db_query",))
+    assert deferred(state, active) == (state, active)
+    state, active = deferred(state, [*active, "late"])
+    assert (state.held, active[-1]) == (("calendar", "late"), "db_query")
+
+
+def test_w42_switching_on_and_off_keeps_the_order():
+    tools = ["read", "db_query", "bash", "calendar"]
+    state, active = deferred(Deferral(), tools)
+    assert active == ("read", "bash", *FINDERS)
+    assert restored(state, active, tools) == tuple(tools)
+    assert restored(state, [*active, "new"], [*tools, "new"]) == (*tools, "new")
+    assert restored(state, active, ["read", "bash", "calendar"]) == ("read", "bash", "calendar")
+    assert restored(state, ["bash"], tools) == ("db_query", "bash", "calendar")
+
+
+NAMES = st.lists(st.sampled_from([*"abcd", "read", "bash", *FINDERS]), unique=True)
+
+
+@given(NAMES, st.lists(st.sampled_from("abcdx")), st.booleans())
+def test_deferral_loses_no_tool_and_holds_no_core_tool(tools, wanted, again):
+    state, active = deferred(Deferral(), tools)
+    state, active = activated(state, active, wanted)
+    if again:
+        assert deferred(state, active) == (state, active)
+    assert len(set(active)) == len(active)
+    assert not set(state.held) & (CORE | set(active))
+    own = [name for name in tools if name not in FINDERS]
+    assert set(active) | set(state.held) == {*own, *FINDERS}
+    assert list(restored(state, active, tools)) == own
 
 
 def took(rule, value):
