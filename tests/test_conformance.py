@@ -25,7 +25,17 @@ from hypothesis import strategies as st
 import ctxalgebra
 from ctxalgebra import DecodeError, InvalidArgument
 from ctxalgebra.cli import main
-from ctxalgebra.conformance import OPERATIONS, absent, answer, command, door, kernel, port, serve
+from ctxalgebra.conformance import (
+    OPERATIONS,
+    absent,
+    answer,
+    command,
+    door,
+    kernel,
+    port,
+    resident,
+    serve,
+)
 from ctxalgebra.conformance.operations import Refusal, call, collect
 from ctxalgebra.conformance.port import MOST, Broken, Driven, Port
 from ctxalgebra.conformance.report import as_junit, as_object, bad, count
@@ -942,7 +952,7 @@ def test_run_prints_a_table_and_says_how_it_went(capsys):
     assert main(["conformance", "run", str(VECTORS)]) == 0
     out = capsys.readouterr().out
     assert out.startswith(f"ctxalgebra: {TOTAL} vectors\n")
-    assert re.search(r"^kernel +120 +0 +0 +0 +0$", out, re.MULTILINE)
+    assert re.search(r"^kernel +151 +0 +0 +0 +0$", out, re.MULTILINE)
     assert (
         main(
             ["conformance", "run", str(VECTORS), "--only", "paging.", "--only", "memory.", "--json"]
@@ -1143,7 +1153,7 @@ def test_the_page_names_the_operations_of_a_port_and_their_members():
     rows = re.findall(r"^\| `(kernel\.\w+)` \| ([^|]*) \|", HOW_TO.read_text("utf-8"), re.MULTILINE)
     told = {name: re.sub(r" \([^)]*\)", "", members).split(", ") for name, members in rows}
     known = {}
-    for name, operation in kernel.OPERATIONS.items():
+    for name, operation in {**kernel.OPERATIONS, **resident.OPERATIONS}.items():
         members = inspect.signature(operation).parameters.values()
         known[name] = {
             re.sub(r"_(\w)", lambda found: found[1].upper(), member.name)

@@ -30,6 +30,7 @@ from ctxalgebra.compat.memory_capabilities import Capabilities
 from ctxalgebra.compat.memory_capabilities import find as original_find
 from ctxalgebra.compat.skills_ranking import rank_skills
 from ctxalgebra.compat.toolpolicy_search import find_tools
+from ctxalgebra.conformance import door
 from ctxalgebra.resident import (
     FIND_CAPABILITY,
     LAZY,
@@ -445,3 +446,23 @@ def test_the_benchmark_tells_its_figures():
     assert set(told["rankings"]) == set(RANKINGS)
     assert told["search_ms"] > 0
     assert told["reconcile_ms"] > 0
+
+
+# At the door
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"capabilities": [{}]}, {"capabilities": [{"name": "a", "keywords": "b"}]},
+     {"capabilities": [{"name": "a", "schema": "{}"}]}, {"capabilities": 5}, {"query": 5}],
+)  # fmt: skip
+def test_what_the_door_can_not_rank(given):
+    told = door.result("kernel.rank", {"capabilities": [], "query": "a", **given})
+    assert told["error"]["code"] == "invalid-input"
+
+
+def test_the_door_passes_on_what_the_library_refuses():
+    told = door.result("kernel.rank", {"capabilities": [{"name": 5}], "query": "a"})
+    assert told["error"] == {
+        "code": "wrong-type", "reason": "expected a text, got int", "field": "name"
+    }  # fmt: skip

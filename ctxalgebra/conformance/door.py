@@ -28,6 +28,7 @@ from ctxalgebra.conformance import (
     paging_session,
     paging_stats,
     paging_tokens,
+    resident,
     skills_lines,
     skills_loading,
     skills_records,
@@ -49,6 +50,7 @@ SPEC = 1
 
 _MODULES = (
     kernel,
+    resident,
     paging,
     paging_recall,
     paging_select,
