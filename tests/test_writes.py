@@ -649,6 +649,6 @@ def test_how_a_model_is_asked_is_the_callers():
     question = json.loads(waiting.ask.question)
     assert question["longest"] == 7
     assert f"<content>\n{'x' * 100}\n[8900 more characters]\n" in question["prompt"]
-    for given in ({"longest": 0}, {"shown": True}):
+    for wrong in ({"longest": 0}, {"shown": True}):
         with pytest.raises(InvalidArgument):
-            write_facts(session, **given)
+            write_facts(session, **wrong)
