@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ctxalgebra.compaction.signals import ERROR_WORDS
+from ctxalgebra.compaction.signals import ERROR_WORDS, units
 from ctxalgebra.shaping.deferral import CORE, FINDERS, Deferral, activated, deferred, restored
 from ctxalgebra.shaping.descriptions import LONGEST, metadata, shorten_descriptions
 from ctxalgebra.shaping.effort import (
@@ -20,7 +20,6 @@ from ctxalgebra.shaping.effort import (
     only_reads,
     routine_after,
 )
-from ctxalgebra.skills.texts import units
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=12)

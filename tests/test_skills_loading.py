@@ -285,7 +285,7 @@ GROWING = {
     "a word": lambda n: found("use " + "a" * n + " skill"),
     "what forbids": lambda n: found("never use tdd " * (n // 14)),
     "many names": lambda n: found(
-        " ".join(f"use s{at}." for at in range(n // 10)), [f"s{at}" for at in range(n // 10)]
+        " ".join(f"use s{at}." for at in range(n // 40)), [f"s{at}" for at in range(n // 40)]
     ),
     "tags": lambda n: bundle(Loaded((), ((Skill("a"), "<" * (n // 2) + "< " * (n // 4)),))),
     "blanks in a tag": lambda n: bundle(Loaded((), ((Skill("a"), "<" + " " * n),))),

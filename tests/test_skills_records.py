@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ctxalgebra import InvalidArgument
+from ctxalgebra.compaction import signals
 from ctxalgebra.compat.skills_names import ascii_token
 from ctxalgebra.skills import catalogue, groups, records, scope, shortcuts, texts
 from ctxalgebra.skills import given as shapes
@@ -80,7 +81,7 @@ def test_w38_no_control_of_a_terminal_or_of_direction_is_left():
 @given(ODD, st.integers(1, 30))
 def test_a_cut_line_holds_whole_characters_and_no_more_than_it_may(text, most):
     short = texts.cut_line(text, most)
-    assert texts.units(short) <= most
+    assert signals.units(short) <= most
     if short != text:
         kept = short.removesuffix("…")
         assert text.startswith(kept)

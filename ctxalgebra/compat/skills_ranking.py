@@ -14,10 +14,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ctxalgebra.compaction.shell import word_set
-from ctxalgebra.compaction.signals import text_terms
+from ctxalgebra.compaction.signals import text_terms, units
 from ctxalgebra.skills.order import name_order
 from ctxalgebra.skills.records import Skill
-from ctxalgebra.skills.texts import units
 from ctxalgebra.utf16 import trim
 
 __all__ = ["rank_skills", "rank_tools", "score_skill", "tokens"]

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from math import isfinite, trunc
 from typing import Any
 
+from ctxalgebra.compaction import signals
 from ctxalgebra.compat.skills_names import ascii_token
 from ctxalgebra.compat.skills_ranking import rank_skills, score_skill, tokens
 from ctxalgebra.conformance import skills_values as values
@@ -82,8 +83,8 @@ def native_skill_catalog_ranges(*, system_prompt: str, skills: list[_Object]) ->
     told: list[dict[str, int]] = []
     units = at = 0
     for block in found:
-        start = units + texts.units(system_prompt[at : block.start])
-        units = start + texts.units(system_prompt[block.start : block.end])
+        start = units + signals.units(system_prompt[at : block.start])
+        units = start + signals.units(system_prompt[block.start : block.end])
         at = block.end
         told.append({"start": start, "end": units})
     return told

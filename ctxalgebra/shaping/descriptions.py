@@ -11,8 +11,8 @@ from typing import Any, Final, cast
 
 from attrs import frozen
 
-from ctxalgebra.compaction.signals import strip_ansi
-from ctxalgebra.skills.texts import cut_line, one_line, units
+from ctxalgebra.compaction.signals import strip_ansi, units
+from ctxalgebra.skills.texts import cut_line, one_line
 
 __all__ = ["LONGEST", "Shortened", "metadata", "shorten_descriptions"]
 

@@ -14,8 +14,9 @@ from typing import Final
 import regex
 from attrs import frozen
 
+from ctxalgebra.compaction.signals import units
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.skills.texts import CONTROLS, description, units
+from ctxalgebra.skills.texts import CONTROLS, description
 from ctxalgebra.utf16 import trim
 
 __all__ = ["ALL", "NAME", "Group", "checked_name", "created", "free_name", "slug", "token"]

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ctxalgebra.compaction.signals import units
 from ctxalgebra.utf16 import SPACE, cut, trim
 
-__all__ = ["CONTROLS", "DESCRIPTION", "cut_line", "description", "one_line", "quoted", "units"]
+__all__ = ["CONTROLS", "DESCRIPTION", "cut_line", "description", "one_line", "quoted"]
 
 DESCRIPTION: Final = 1024
 """The longest description, in units."""
@@ -23,15 +24,6 @@ _GAP = re.compile(f"[\x00-\x1f\x7f-\x9f{SPACE}]+")
 _TURN = re.compile("[\u202a-\u202e\u2066-\u2069]+")
 _LONE_END = re.compile("[\ud800-\udbff]\\Z")
 _XML: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&apos;"}
-
-
-def units(text: str) -> int:
-    r"""Count UTF-16 units.
-
-    >>> units("a\U0001f600")
-    3
-    """
-    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
 def one_line(text: str) -> str:
