@@ -1,10 +1,10 @@
 """The catalogue of skills that the host writes into a system prompt: finding it, taking it out.
 
 What goes is a block that names a skill of ours, or one behind the host's own preamble. A preamble
-is the host's only where it begins a line, or follows a tag, and at most two lines of text stand between it and the
-block, as the host has it; a document that quotes the sentence loses nothing (W29). A name alone is
-no sign of a catalogue (W31). What is left over is told also when something was taken out (W30).
-Source: skills and saver, section 3.
+is the host's only where it begins a line, or follows a tag, and at most two lines of text stand
+between it and the block, as the host has it; a document that quotes the sentence loses nothing
+(W29). A name alone is no sign of a catalogue (W31). What is left over is told also when something
+was taken out (W30). Source: skills and saver, section 3.
 """
 
 from __future__ import annotations
