@@ -19,7 +19,7 @@ from ctxalgebra.compaction.lines_render import render
 from ctxalgebra.compaction.lines_rules import DEFAULT, ORIGINAL, capped, choose
 from ctxalgebra.compaction.lines_sample import compress_generic, compress_table, compress_tree
 from ctxalgebra.compaction.lines_search import compress_search
-from ctxalgebra.compaction.lines_selection import Kept, Mark, Selection, cut
+from ctxalgebra.compaction.lines_selection import Kept, Mark, Selection, cut, omitted
 from ctxalgebra.compaction.lines_source import compress_code, compress_config, compress_diff
 from ctxalgebra.compaction.lines_test import compress_test
 from ctxalgebra.compaction.signals import WHITE, strip_ansi, units
@@ -108,7 +108,8 @@ def test_every_line_is_shown_or_counted_or_blank(name, rules, given_lines, query
     selection = FILTERS[name](text, query, pressure, rules=rules)
     if selection is None:
         return
-    plain = text if selection.strategy in {"table", "config"} else strip_ansi(text)
+    coloured = rules.coloured and selection.strategy in {"table", "config"}
+    plain = text if coloured else strip_ansi(text)
     all_lines = plain.split("\n")
     numbers = [number for kept in selection.kept for number in kept.at]
     assert selection.total == len(all_lines)
@@ -140,24 +141,63 @@ def test_marks_stand_where_lines_lack_and_say_how_many(name, given_lines, query)
     if selection is None:
         return
     written = render(selection).split("\n")
-    assert len(written) == 1 + len(selection.kept) + len(selection.marks)
+    instead = [mark for mark in selection.marks if mark.instead]
+    lines_of_gaps = sum(len(mark.instead) for mark in instead)
+    others = len(selection.kept) + len(selection.marks) - len(instead)
+    assert len(written) == 1 + others + lines_of_gaps
     said = [re.search(r"^… (\d+) lines? omitted|\((\d+) lines?[,)].*…$", w) for w in written]
     progress = [re.search(r"^… (\d+) progress", line) for line in written]
     groups = [re.search(r"\((\d+) (?:match|matches|lines?); showing (\d+)", w) for w in written]
     counted = sum(int(one[1] or one[2]) for one in said if one)
     counted += sum(int(one[1]) for one in progress if one)
     counted += sum(int(one[1]) - int(one[2]) for one in groups if one)
-    assert counted == selection.omitted
-    assert written[0].startswith(
-        f"[{selection.strategy}: {sum(len(kept.at) for kept in selection.kept)}"
-        f" of {selection.total} lines"
-    )
+    assert counted == selection.omitted - sum(mark.lines for mark in instead)
+    shown_lines = sum(len(kept.at) for kept in selection.kept) + lines_of_gaps
+    assert written[0].startswith(f"[{selection.strategy}: {shown_lines} of {selection.total} lines")
+
+
+@pytest.mark.parametrize("name", FILTERS)
+def test_no_mark_is_longer_than_what_it_leaves_out(name):
+    for line in ("😀", "a b", "| a | b |", "x: 1", "é" * 21):
+        selection = FILTERS[name](lines([line, "", f"{line} "] * 100), "", 0)
+        for mark in selection.marks if selection else ():
+            if mark.kind == "lines" and not mark.instead:
+                assert mark.lines * (units(line) + 1) > len(omitted(mark.lines, mark.errors))
+
+
+def test_lines_that_are_shorter_than_their_mark_stand_in_its_place():
+    short = compress_generic("😀\n" * 300, "", 0)
+    assert render(short).split("\n")[1:] == [*["😀"] * 300, ""]
+    theirs = compress_generic("😀\n" * 300, "", 0, rules=ORIGINAL)
+    assert not any(mark.instead for mark in theirs.marks)
+    code = ["import a"] * 12 + ["x", "def f():", "y" * 9, "def g():"] + ["z" * 40] * 60
+    written = render(compress_code(lines(code), "", 0))
+    assert "   13 | x\n   14 | def f():" in written
+    assert "   15 | yyyyyyyyy\n   16 | def g():" in written
+
+
+@pytest.mark.parametrize("compact", [compress_table, compress_config])
+def test_coloured_words_of_an_error_are_found(compact):
+    filler = [f"{word(n)} | k: {n} | the usual state of things |" for n in range(200)]
+    red = "\x1b[31mERROR\x1b[0m disk full"
+    text = lines(filler[:90], red, filler[90:])
+    ours = compact(text, "", 0)
+    assert "ERROR disk full" in shown(ours)
+    many = compact(lines([f"{red} {word(n)}" for n in range(300)]), "", 0)
+    assert len(many.kept) + sum(mark.errors for mark in many.marks) == 300
+
+
+def test_the_originals_rule_keeps_colours_in_tables():
+    text = lines("\x1b[31mERROR\x1b[0m disk full", [f"row {n}" for n in range(99)])
+    found = compress_table(text, "", 0, rules=ORIGINAL)
+    assert shown(found)[0] == "\x1b[31mERROR\x1b[0m disk full"
+    assert not any(mark.instead for mark in found.marks)
 
 
 @given(st.lists(LINE, max_size=20), st.integers(0, 3))
 def test_ours_and_the_originals_rules_agree_where_no_fault_shows(given_lines, pressure):
     """Lines without other forms of an error, dates and progress; fewer of weight than may stay."""
-    fault = re.compile(r"(?i)error|fail|2024|%")
+    fault = re.compile(r"(?i)error|fail|2024|%|\x1b")
     plain = [line for line in given_lines if not fault.search(line) and units(line) <= 420]
     text = "\n".join([*plain, *(f"filler {word(n)}" for n in range(150)), *plain])
     for name, compact in FILTERS.items():

@@ -12,7 +12,7 @@ little, and then the lines decide. The classes:
 | tree | a listing of files |
 | log | what a service or a build said on its way; `error` where a build failed |
 | code, config | a file of that kind, or a part of one |
-| table | rows of columns, with bars or at even distances |
+| table | rows of columns, with bars, commas or at even distances |
 | text | everything else |
 """
 
@@ -47,7 +47,8 @@ _SUFFIXES: Final[Mapping[str, str]] = {
         ),
         "code",
     ),
-    **dict.fromkeys(CONFIG, "config"),
+    **dict.fromkeys((*CONFIG, "env"), "config"),
+    **dict.fromkeys(("csv", "tsv"), "table"),
     **dict.fromkeys(word_set("md mdx rst txt adoc"), "text"),
     **dict.fromkeys(("patch", "diff"), "diff"),
     "log": "log",
@@ -60,6 +61,7 @@ _SEARCHERS: Final = word_set(
     "grep find search glob ripgrep search_files grep_search find_files file_search find_path"
 )
 _LISTERS: Final = word_set("ls list_dir list_directory list_files tree listdir")
+_ENVIRONMENT = re.compile(r"(?:\A|[\\/])\.env(?:\.[\w-]+)*\Z")
 _PLACE = re.compile(r":(?:raw|[0-9]+(?:[-+,][0-9]*)*)\Z")
 
 _NEUTRAL: Final = word_set(
@@ -75,13 +77,22 @@ _BUILDERS: Final = word_set(
     "npm pnpm yarn bun make cmake cargo tsc tsgo mvn gradle gradlew go pip pip3 uv poetry docker "
     "webpack vite eslint biome ruff mypy bazel dotnet apt apt-get brew conda rustc gcc g++ clang"
 )
+_TABULAR: Final = word_set(
+    "ps df free lsblk netstat ss lsof psql mysql mariadb sqlite3 duckdb systemctl w who last"
+)
+_LISTED_BY: Final = word_set("ps images stats volume network container image")
 _SERVICES: Final = word_set("docker kubectl heroku pm2 podman docker-compose oc nomad")
+
+
+def _by_name(path: str) -> str | None:
+    """Give the class of a file by its name: by what ends it, or `.env` with anything behind."""
+    return "config" if _ENVIRONMENT.search(path[-80:]) else _SUFFIXES.get(suffix_of(path))
 
 
 def _of_file(words: Sequence[str]) -> str | None:
     """Give the class of the first file that a command shows."""
     for word in words:
-        if not word.startswith("-") and (found := _SUFFIXES.get(suffix_of(word))):
+        if not word.startswith("-") and (found := _by_name(word)):
             return found
     return None
 
@@ -97,6 +108,8 @@ def _made_by(command: Command) -> str | None:
         return "search"
     if program in {"ls", "tree"}:
         return "tree"
+    if program in _TABULAR or (program in _SERVICES and command.action in _LISTED_BY):
+        return "table"
     if program == "journalctl" or (program in _SERVICES and "logs" in words):
         return "log"
     if program == "git":
@@ -156,9 +169,19 @@ def _share(lines: Sequence[str], pattern: re.Pattern[str]) -> int:
     return 100 * sum(1 for line in lines if pattern.match(line)) // max(1, len(lines))
 
 
+def _is_ruler(line: str) -> bool:
+    """Say whether a line parts the head of a table from its rows, as `---+---` does."""
+    return "--" in line and ("+" in line or "|" in line) and not line.strip().strip("-+|")
+
+
 def _is_table(lines: Sequence[str]) -> bool:
     rows = sum(map(is_table_row, lines))
     if rows >= _ROWS and rows * 10 >= len(lines) * 6:
+        return True
+    if any(map(_is_ruler, lines[:_ROWS])):
+        return True
+    commas = [line.count(",") - line.count(", ") for line in lines]
+    if len(lines) >= _ROWS and commas[0] > 1 and commas.count(commas[0]) * 10 >= len(lines) * 9:
         return True
     widths = [len(_GAPS.split(line.strip())) for line in lines]
     usual = max(set(widths), key=widths.count, default=0)
@@ -194,7 +217,7 @@ def _looks_like(text: str, lines: Sequence[str]) -> str:
 def _of_tool(tool: str, arguments: Mapping[str, object], lines: Sequence[str]) -> str | None:
     """Say what a tool that is no shell gives."""
     if tool in READS.tools:
-        found = _SUFFIXES.get(suffix_of(_PLACE.sub("", path_of(arguments))))
+        found = _by_name(_PLACE.sub("", path_of(arguments)))
         return "tree" if not found and lines[:1] == ["."] else found
     if tool in _EDITORS:
         return "diff" if any(map(_CHANGED.match, lines)) else "text"

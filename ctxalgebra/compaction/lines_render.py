@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ctxalgebra.compaction.lines_selection import Mark, Selection
+from ctxalgebra.compaction.lines_selection import Kept, Mark, Selection, omitted
 
 __all__ = ["render"]
 
@@ -16,7 +16,7 @@ def _said(mark: Mark) -> str:
     lines = _count(mark.lines, "line")
     match mark.kind:
         case "lines":
-            return f"… {lines} omitted{words} …"
+            return omitted(mark.lines, mark.errors)
         case "progress":
             return f"… {_count(mark.lines, 'progress line')} omitted …"
         case "patterns":
@@ -30,19 +30,27 @@ def _said(mark: Mark) -> str:
     return f"{head}; showing {mark.of - mark.lines}{words and f'; omitted{words}'})"
 
 
+def _line(kept: Kept, selection: Selection) -> str:
+    return f"{kept.at[0]:>5} | {kept.marked}" if selection.numbered else kept.marked
+
+
 def render(selection: Selection) -> str:
     r"""Write a selection: a head with the counts, the lines, and a mark wherever some lack.
+
+    Lines that are no longer than their mark stand in its place.
 
     >>> from ctxalgebra.compaction.lines_rules import DEFAULT
     >>> from ctxalgebra.compaction.lines_selection import folded, select
     >>> from ctxalgebra.compaction.lines_text import read
-    >>> lines = read("a\nerror\nb\nb", "", DEFAULT)
+    >>> lines = read(f"{'a' * 40}\nerror\nb\nb\nc", "", DEFAULT)
     >>> print(render(select("log", lines, folded(lines, [2, 3]))))
-    [log: 2 of 4 lines]
+    [log: 3 of 5 lines]
     … 2 lines omitted, 1 with error words …
     b  ×2
+    c
     """
-    shown = sum(len(kept.at) for kept in selection.kept)
+    short = [kept for mark in selection.marks for kept in mark.instead]
+    shown = sum(len(kept.at) for kept in (*selection.kept, *short))
     notes = [
         ", errors and what is around them" if selection.focused else "",
         f"; {_count(selection.passes, 'line')} passing" if selection.passes else "",
@@ -54,10 +62,12 @@ def render(selection: Selection) -> str:
     grouped = False
     for index in range(len(selection.kept) + 1):
         for mark in marks.get(index, ()):
+            if mark.instead:
+                written += [_line(kept, selection) for kept in mark.instead]
+                continue
             written.append(_said(mark))
             grouped = grouped or mark.kind in {"group", "other"}
         if index < len(selection.kept):
-            kept = selection.kept[index]
-            number = f"{kept.at[0]:>5} | " if selection.numbered else ""
-            written.append(f"{'  ' if grouped else ''}{number}{kept.marked}")
+            line = _line(selection.kept[index], selection)
+            written.append(f"{'  ' if grouped else ''}{line}")
     return "\n".join(written)

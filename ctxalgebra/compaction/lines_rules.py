@@ -42,6 +42,9 @@ class Rules:
         whole_samples: whether all essential items of an array are shown, arrays inside its items
             stay whole, JSON is written over lines, and errors are looked for in items as they are
             written (W14, W20).
+        coloured: whether tables and configuration keep terminal sequences, and words that touch
+            one are none.
+        small_gaps: whether lines are left out whose mark is longer than they are.
     """
 
     error: Words
@@ -52,6 +55,8 @@ class Rules:
     by_place: bool
     whole_lines: bool
     whole_samples: bool
+    coloured: bool
+    small_gaps: bool
 
 
 DEFAULT: Final = Rules(
@@ -63,6 +68,8 @@ DEFAULT: Final = Rules(
     by_place=False,
     whole_lines=False,
     whole_samples=False,
+    coloured=False,
+    small_gaps=False,
 )
 """Our rules."""
 
@@ -75,6 +82,8 @@ ORIGINAL: Final = Rules(
     by_place=True,
     whole_lines=True,
     whole_samples=True,
+    coloured=True,
+    small_gaps=True,
 )
 """The original's rules."""
 

@@ -130,7 +130,7 @@ def compress_table(
     >>> len(selection.kept), selection.omitted
     (50, 350)
     """
-    lines = read(text, query, rules)
+    lines = read(text if rules.coloured else strip_ansi(text), query, rules)
     written = lines.written
     if len(written) < 18:
         return untouched("table", lines)

@@ -23,10 +23,12 @@ __all__ = [
     "cut",
     "folded",
     "gaps",
+    "omitted",
     "select",
     "untouched",
 ]
 
+_NUMBER = len("    1 | ")
 _HUGE, _ROOM = 2000, (1500, 300)
 """Beyond how many UTF-16 units a line is cut, and how many of its start and its end stay."""
 
@@ -106,6 +108,7 @@ class Mark:
         kind: what they are; `lines` are those of one gap.
         of: how many patterns they are of, or how many lines the group has.
         name: of a group.
+        instead: the lines of a gap, where they are no longer than the words of the mark.
     """
 
     before: int
@@ -114,6 +117,17 @@ class Mark:
     kind: Literal["lines", "patterns", "progress", "group", "other"] = "lines"
     of: int = 0
     name: str = ""
+    instead: tuple[Kept, ...] = ()
+
+
+def omitted(lines: int, errors: int = 0) -> str:
+    """Word the mark of a gap.
+
+    >>> omitted(1), omitted(9, 2)
+    ('… 1 line omitted …', '… 9 lines omitted, 2 with error words …')
+    """
+    words = f", {errors} with error words" if errors else ""
+    return f"… {lines} {'line' if lines == 1 else 'lines'} omitted{words} …"
 
 
 @frozen
@@ -167,12 +181,13 @@ def folded(lines: Lines, places: Iterable[int]) -> list[Kept]:
     return [Kept(run.text, tuple(chosen[at] + 1 for at in run.at)) for run in runs]
 
 
-def gaps(lines: Lines, kept: Sequence[Kept]) -> tuple[list[Mark], int]:
+def gaps(lines: Lines, kept: Sequence[Kept], *, number: int = 0) -> tuple[list[Mark], int]:
     r"""Count what lies between kept lines: a mark for each gap, and blank lines that need none.
 
     Args:
         lines: of the text.
         kept: what is shown, ascending by the first line that each stands for.
+        number: how long the number in front of a line is.
 
     >>> from ctxalgebra.compaction.lines_rules import DEFAULT
     >>> from ctxalgebra.compaction.lines_text import read
@@ -190,8 +205,18 @@ def gaps(lines: Lines, kept: Sequence[Kept]) -> tuple[list[Mark], int]:
             silent += len(left)
         else:
             errors = sum(lines.errors[place] for place in left)
-            marks.append(Mark(index, len(left), errors))
+            instead = _instead(lines, left, len(omitted(len(left), errors)), number)
+            marks.append(Mark(index, len(left), errors, instead=instead))
     return marks, silent
+
+
+def _instead(lines: Lines, left: Sequence[int], room: int, number: int) -> tuple[Kept, ...]:
+    """Give the lines of a gap that have no more units than the mark; none by the original's."""
+    written = [place for place in left if not lines.blank[place]]
+    size = sum(units(lines.all[place]) + number + 1 for place in written) - 1
+    if lines.rules.small_gaps or size > room:
+        return ()
+    return tuple(Kept(lines.all[place], (place + 1,)) for place in written)
 
 
 def bounded(lines: Lines, kept: Iterable[Kept]) -> tuple[Kept, ...]:
@@ -241,7 +266,7 @@ def select(
     >>> select("tree", read("a\nb", "", DEFAULT), [Kept("b", (2,))]).omitted
     1
     """
-    marks, blank = gaps(lines, kept)
+    marks, blank = gaps(lines, kept, number=_NUMBER if numbered else 0)
     return Selection(
         strategy,
         len(lines.all),

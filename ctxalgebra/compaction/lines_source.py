@@ -128,6 +128,7 @@ def compress_config(
     >>> len(selection.kept), selection.omitted
     (40, 20)
     """
+    text = text if rules.coloured else strip_ansi(text)
     lines = read(text, query, rules)
     if len(lines.all) < 30:
         return untouched("config", lines)
