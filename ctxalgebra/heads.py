@@ -20,7 +20,7 @@ from typing import Any, Literal, cast
 from attrs import frozen
 
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.model.checks import check_type, mistyped
+from ctxalgebra.model.checks import check_callable, check_type, mistyped
 from ctxalgebra.model.entries import Sent
 from ctxalgebra.model.head import Head, Tool
 from ctxalgebra.model.session import Session, check_session, walk
@@ -223,6 +223,7 @@ def drift(session: Session, *, measure: Measure = chars4) -> tuple[Drift, ...]:
     [(6, "system, from 7 on: '2.' became '3.' (date)", 4)]
     """
     check_session(session)
+    check_callable(measure, "measure")
     found: list[Drift] = []
     head: Head | None = None
     tokens = 0

@@ -29,6 +29,8 @@ from ctxalgebra import (
     Node,
     Route,
     Session,
+    Strip,
+    Tally,
     Thinking,
     Tool,
     ToolCall,
@@ -52,6 +54,8 @@ from ctxalgebra import (
     violations,
 )
 from ctxalgebra.recall import default_words
+from ctxalgebra.transforms.compact import POLICY
+from ctxalgebra.transforms.memory_settings import MemorySettings
 
 CALLS = (user("a"), assistant(ToolCall("c1", "read")), tool_result("c1", "42"))
 SESSION = reply(send(record(Session(), *CALLS))[0], "completed", assistant(Thinking("t", "s"), "b"))
@@ -125,6 +129,14 @@ LEGAL = {
     "ToolCall": {"id": "i", "name": "n", "arguments": "{}", "signature": "s"},
     "Usage": {"input": 2, "output": 1, "cache_read": 1, "cache_write": 1},
     "UsageReport": {"sent": 3, "usage": Usage()},
+    "ByteDrift": {"path": "p", "kind": "text", "at": 0, "before": "a", "after": "b"},
+    "Change": {"place": "p", "kind": "text", "at": 0, "before": "a", "after": "b"},
+    "Drift": {"sent": 1, "changes": (), "rebilled": 2},
+    "Savings": {"mechanisms": {}, "turns": (), "decisions": ()},
+    "Tally": {"first": 1, "later": 2, "rebilled": 3, "asked": 4},
+    "Weighed": {
+        "number": 1, "mechanism": "m", "tokens": 2, "tally": Tally(), "expected": 3, "requests": 4,
+    },
     "abandon": {"session": OPEN, "call": "c2", "reason": "r"},
     "account": {"session": SESSION, "measure": chars4},
     "adrive": {"session": ASKED, "stage": STAGE, "effects": answers},
@@ -136,6 +148,44 @@ LEGAL = {
     "browse": {
         "source": SESSION, "direction": "around", "id": None, "sequence": 0, "count": 1,
         "stride": 1,
+    },
+    "byte_drift": {"before": b"{}", "after": b"{}"},
+    "compact_output": {"session": ASKED, "tools": ("read",), "policy": POLICY},
+    "default_digest_prompt": {"command": "c", "output": "o", "longest": 9},
+    "digest_output": {
+        "session": ASKED, "tools": ("read",), "over": 1, "longest": 2, "fallback_bytes": 3,
+        "measure": chars4, "deadline": 4, "prompt": lambda command, output, longest: "p",
+    },
+    "drift": {"session": SESSION, "measure": chars4},
+    "forget": {
+        "session": SESSION, "horizon": 1, "regret": 2, "aux": 3, "measure": chars4,
+        "cache": "cold", "stub": lambda call, tokens: "s",
+    },
+    "head_drift": {"before": Head(), "after": Head()},
+    "limit_output": {
+        "session": ASKED, "tools": ("read",), "tail": (), "max_bytes": 1, "max_lines": 1,
+        "save": True, "hold": True, "passes": None,
+    },
+    "limited": {
+        "message": CALLS[2], "tail": True, "max_bytes": 1, "max_lines": 1, "place": "p",
+        "name": "n",
+    },
+    "mechanism": {"decision": Strip("a: b")},
+    "retrieve_output": {"session": SESSION, "call": ToolCall("c", "n", '{"id":"a"}')},
+    "savings": {"session": SESSION, "measure": chars4},
+    "stake": {"session": SESSION, "regret": 1, "aux": 2, "measure": chars4},
+    "tag_results": {
+        "session": OPEN, "tools": ("read",), "over": 1, "longest": 2, "shown": 3, "horizon": 4,
+        "regret": 5, "aux": 6, "measure": chars4, "deadline": 7, "prompt": lambda call, text: "p",
+    },
+    "working_memory": {
+        "settings": MemorySettings(), "compact": True, "limit": True, "shells": ("bash",),
+        "retrieval": ("read",), "writers": ("write",), "save": True, "model_facts": True,
+        "horizon": 1, "regret": 2, "aux": 3, "measure": chars4, "cache": "cold",
+    },
+    "write_facts": {
+        "session": ASKED, "tools": ("write",), "over": 1, "model": True, "longest": 2, "shown": 3,
+        "deadline": 4,
     },
     "cache_profile": {"route": Route("anthropic"), "rules": "anthropic"},
     "calibrate": {"session": SESSION, "measure": chars4},

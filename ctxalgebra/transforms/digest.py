@@ -31,6 +31,9 @@ _AT_NOTE = re.compile(rf"(?:\A|(?<=[^\n]\n))\n*+{re.escape(DISCARDED)}(?:\n|\Z)"
 def default_digest_prompt(command: str, output: str, longest: int) -> str:
     """Word the question for a digest: the output stands in it whole.
 
+    Raises:
+        InvalidArgument: `wrong-type`; `invalid-argument`, `longest` is not positive.
+
     >>> print(default_digest_prompt("make", "ok", 1024))
     You digest what a shell command wrote, for an agent that goes on from your digest alone.
     Keep exit codes, errors word by word, paths, numbers, versions and what they come to.
@@ -42,6 +45,9 @@ def default_digest_prompt(command: str, output: str, longest: int) -> str:
     </output>
     Digest:
     """
+    check_text(command, "command")
+    check_text(output, "output")
+    check_positive(longest=longest)
     return (
         "You digest what a shell command wrote, for an agent that goes on from your digest alone.\n"
         "Keep exit codes, errors word by word, paths, numbers, versions and what they come to.\n"
