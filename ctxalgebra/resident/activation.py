@@ -61,19 +61,22 @@ _VERSION = 1
 class _Known(NamedTuple):
     """What the path says.
 
-    Fields: `activated` names, in order; whether the start set was chosen (`started`), and whether
-    the model asked for the last snapshot (`by_model`); `points`, the number of the result at which
-    each name that the model asked for was activated, -1 while it is not there yet.
+    Fields: `activated` names, in order; whether the model asked for the last snapshot (`by_model`);
+    `points`, the number of the result at which each name that the model asked for was activated,
+    -1 while it is not there yet.
     """
 
     activated: tuple[str, ...] = ()
-    started: bool = False
     by_model: bool = False
     points: tuple[tuple[str, int], ...] = ()
 
 
 class _Owned(NamedTuple):
-    """What the whole journal says: what was ever activated, and what others put into a head."""
+    """What the whole journal says.
+
+    Fields: names that were `ever` activated; names that `others` put into a head; whether the start
+    set was chosen (`started`).
+    """
 
     ever: frozenset[str] = frozenset()
     others: frozenset[str] = frozenset()
@@ -114,8 +117,6 @@ def _carried(node: Node) -> bool:
 
 def _step(known: _Known, node: Node, _view: View) -> _Known:
     entry = node.entry
-    if isinstance(entry, Head):
-        return known._replace(started=True) if _carried(node) else known
     if isinstance(entry, Message):
         if entry.role != "tool" or all(at >= 0 for _, at in known.points):
             return known
@@ -129,10 +130,10 @@ def _step(known: _Known, node: Node, _view: View) -> _Known:
     points = tuple(point for point in known.points if point[0] in names)
     if by_model:
         points += tuple((name, -1) for name in names if name not in known.activated)
-    return _Known(names, started=True, by_model=by_model, points=points)
+    return _Known(names, by_model, points)
 
 
-_KNOWN: Fold[_Known] = Fold("active tools", _Known(), _step, reads=(Note, Head, Message))
+_KNOWN: Fold[_Known] = Fold("active tools", _Known(), _step, reads=(Note, Message))
 
 
 def _loaded(session: Session) -> dict[str, int]:
@@ -275,11 +276,11 @@ def plan_tools(
     may = frozenset(discoverable(policy, names, view.head.route))
     behind = _loaded(session) if deferred else {}
     activated = tuple(name for name in known.activated if name in may and name not in behind)
+    owned = fold(session, _OWNED)
     by: By = "model" if known.by_model else "host"
-    if view.sent is None and not known.started:
+    if view.sent is None and not owned.started:
         by = "start"
     active = tuple(tool.name for tool in view.head.tools)
-    owned = fold(session, _OWNED)
     released = owned.ever - {*known.activated} - owned.others
     return reconcile(policy, names, active, activated, view.head.route, released=released, by=by)
 
@@ -344,7 +345,7 @@ def resident_tools(
     if changed and view.states_head() and view.holds_loop(HEAD):
         return session
     on = for_route(policy, view.head.route).enabled
-    if on and view.sent is None and not fold(session, _KNOWN).started:
+    if on and view.sent is None and not fold(session, _OWNED).started:
         session = record(session, snapshot(activated_tools(session)))
     return record(session, evolve(session.head, tools=tuple(tools))) if changed else session
 
