@@ -8,6 +8,7 @@ tables stand in the reference.
 from __future__ import annotations
 
 import inspect
+import random
 import sys
 from contextlib import suppress
 from functools import cache, partial
@@ -392,10 +393,10 @@ def edits_in_place(sound, session, **kwargs):
 
 
 def asks_a_clock(mp):
-    ticks = iter(range(10**9))
+    ticks = random.Random(0)  # no pattern that an even number of calls would hide
 
     def moody(sound, session, **kwargs):
-        return sound(session, **kwargs) + next(ticks) % 2 * 100
+        return sound(session, **kwargs) + ticks.choice((0, 100))
 
     inside(selecting, "estimate", moody)(mp)
 
