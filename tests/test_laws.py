@@ -1298,7 +1298,7 @@ VALUES = [
     name
     for name in ctxalgebra.__all__
     if not inspect.isfunction(value := getattr(ctxalgebra, name))
-    and not isinstance(value, str | tuple | Mapping)
+    and not isinstance(value, str | tuple | Mapping | ctxalgebra.Tool)
     and not getattr(value, "_is_protocol", False)
 ]
 """Every public type and alias of types, but for the two that describe an adapter."""
