@@ -240,6 +240,11 @@ def drift(session: Session, *, measure: Measure = chars4) -> tuple[Drift, ...]:
 _MESSAGES = ("messages", "input", "contents")
 """Where the APIs keep what was said: these may grow."""
 
+_DEEPEST = 200
+"""How deep bodies may be nested: what is deeper than any request could not be compared."""
+
+# What has no end is taken to the end, so that nothing is read twice.
+_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
 _BLANK = re.compile(r"[ \t\r\n]*")
 _DECODER = json.JSONDecoder(parse_constant=_refuse)
 
@@ -248,11 +253,20 @@ def _members(body: bytes, which: str) -> dict[str, tuple[str, Any]]:
     """Read the members of a body: the text of each, byte for byte, and its value."""
     try:
         text = body.decode()
+        _check_depth(text)
         return dict(_each(text))
-    except (ValueError, IndexError, RecursionError):
+    except (ValueError, IndexError):
         raise InvalidArgument(
             "invalid-json", "a body is one JSON object of messages", field=which
         ) from None
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for found in _BRACKET.finditer(text):
+        depth += (found[0] in "[{") - (found[0] in "]}")
+        if depth > _DEEPEST:
+            raise ValueError(depth)
 
 
 def _each(text: str) -> Iterator[tuple[str, tuple[str, Any]]]:

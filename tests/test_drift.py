@@ -179,14 +179,13 @@ def test_what_is_no_body_is_refused(bad):
 
 def test_bodies_as_deep_as_can_be_read_are_compared_or_refused():
     told = []
-    for depth in range(700, 1000):
+    for depth in (1, 100, 199, 200, 1_000, 100_000):
         deep = [b'{"a":' + b"[" * depth + end + b"]" * depth + b"}" for end in (b"1", b"2")]
         try:
             told.append(byte_drift(*deep)[0].kind)
         except InvalidArgument as error:
             told.append(error.code)
-    assert told == sorted(told, reverse=True)
-    assert set(told) == {"text", "invalid-json"}
+    assert told == ["text"] * 3 + ["invalid-json"] * 3
 
 
 JSON = st.recursive(
