@@ -737,3 +737,19 @@ def test_how_many_requests_have_a_time_is_said():
         f"{start}Only 1 of 2 requests has a time; for the others nothing expires.",
         f"{start}Only 2 of 3 requests have a time; for the others nothing expires.",
     ]
+
+
+@pytest.mark.parametrize("stages", [("x",), ("limit", "Select"), "limit"])
+def test_an_unknown_stage_is_told_what_there_is(stages):
+    with pytest.raises(InvalidArgument) as caught:
+        plan("full", budget=300, stages=stages)
+    assert (caught.value.code, caught.value.field) == ("invalid-argument", "stages")
+    assert "compact, limit, fact, tag, prune, select" in caught.value.message
+
+
+def test_stages_of_full_can_be_chosen():
+    recorded = agent(12)
+    paging = replay(recorded, plan("paging", budget=500))
+    chosen = replay(recorded, plan("full", budget=500, stages=("prune", "select")))
+    assert (chosen.cost, len(chosen.breaks)) == (paging.cost, len(paging.breaks))
+    assert replay(recorded, plan("full", budget=500, stages=())).breaks == ()
