@@ -34,7 +34,7 @@ from ctxalgebra import (
 from ctxalgebra.codecs import journal, load
 from ctxalgebra.compaction.engine import DEFAULT, original, pressure
 from ctxalgebra.replay.replay import resend
-from ctxalgebra.transforms.compact import RETRIEVE, originals
+from ctxalgebra.transforms.compact import RETRIEVE, exact, originals
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "sessions"
 LOG = "\r\n".join(f"INFO request {n} served in 3 ms" for n in range(10_000, 10_200))
@@ -276,6 +276,20 @@ def test_arguments_are_checked():
     ):
         with pytest.raises(InvalidArgument):
             call()
+
+
+def test_what_must_be_exact_is_so_for_limits_too():
+    loaded = "The following skill instructions were loaded\n" + "Do it. " * 4000
+    for text, call, told in (
+        (loaded, ToolCall("c1", "use_skill"), True),
+        ("Do it. " * 4000, ToolCall("c1", "use_skill"), False),
+        ("", ToolCall("c1", "retrieve_output"), True),
+    ):
+        session = fresh(text, call)
+        assert exact(session, call, tool_result("c1", text)) is told
+    image = tool_result("c1", (Image("aGk=", "image/png"),))
+    assert exact(fresh(), ToolCall("c1", "retrieve_output"), image)
+    assert not exact(fresh(), LOGS, image)
 
 
 def test_a_filter_that_fails_shows_the_output():

@@ -79,6 +79,7 @@ __all__ = [
     "Saver",
     "compress",
     "hold",
+    "must_be_exact",
     "original",
     "press",
     "pressure",
@@ -320,20 +321,39 @@ def _eased(state: Saver, tool: str) -> Saver:
     return evolve(state, pressures=left) if state.pressures else state
 
 
-def _passes(
-    state: Saver, tool: str, arguments: Mapping[str, object], text: str, policy: Policy
+def must_be_exact(
+    state: Saver,
+    tool: str,
+    arguments: Mapping[str, object],
+    text: str,
+    *,
+    policy: Policy = DEFAULT,
 ) -> bool:
-    """Say whether an output is shown as it is, whatever it holds."""
-    if policy.measure(text) < SHORTEST or BLANK.match(text):
-        return True
+    """Say whether an output is to be read word by word.
+
+    So is what gives originals back, what was asked for in a form that a program reads, a file that
+    is about to be edited, and instructions.
+
+    >>> must_be_exact(Saver(), "bash", {"command": "gh pr list --json title"}, "[]")
+    True
+    """
     if tool in policy.exempt or _LOADED.search(text[:_FRONT]):
         return True
     return (
         requests_exact_output(arguments, asks=policy.reads.asks)
         or protects_read(tool, arguments, *state.queries, reads=policy.reads)
         or is_instructions(tool, arguments, text)
-        or policy.measure(text) > LARGEST
     )
+
+
+def _passes(
+    state: Saver, tool: str, arguments: Mapping[str, object], text: str, policy: Policy
+) -> bool:
+    """Say whether an output is shown as it is, whatever it holds."""
+    if policy.measure(text) < SHORTEST or BLANK.match(text):
+        return True
+    exact = must_be_exact(state, tool, arguments, text, policy=policy)
+    return exact or policy.measure(text) > LARGEST
 
 
 def _key(tool: str, text: str) -> int:

@@ -14,11 +14,6 @@ from typing import NamedTuple, cast
 
 from attrs import evolve
 
-from ctxalgebra.compaction.classes import (
-    is_instructions,
-    protects_read,
-    requests_exact_output,
-)
 from ctxalgebra.compaction.engine import (
     DEFAULT,
     Compacted,
@@ -26,6 +21,7 @@ from ctxalgebra.compaction.engine import (
     Saver,
     compress,
     hold,
+    must_be_exact,
     original,
     press,
     retrieve,
@@ -225,11 +221,9 @@ def exact(session: Session, call: ToolCall, result: Message) -> bool:
     True
     """
     arguments = members(call.arguments) or {}
-    if call.name in POLICY.exempt or requests_exact_output(arguments):
-        return True
-    if protects_read(call.name, arguments, *originals(session).queries, reads=POLICY.reads):
-        return True
-    return any(is_instructions(call.name, arguments, text) for text in _texts(result))
+    saver = originals(session)
+    texts = _texts(result) or [""]
+    return any(must_be_exact(saver, call.name, arguments, t, policy=POLICY) for t in texts)
 
 
 def compact_output(
