@@ -45,6 +45,10 @@ LAYERS = [
     {"transforms.tagging"},
     {"transforms.memory"},
     {"recall"},
+    {"pressure"},
+    {"delivery"},
+    {"checkpoints"},
+    {"timeline"},
     {"codecs"},
     {"compat"},
     {"resident"},
@@ -71,6 +75,10 @@ FAMILIES = {
     "skills",
     "shaping",
     "resident",
+    "pressure",
+    "delivery",
+    "checkpoints",
+    "timeline",
 }
 IMPURE = {"asyncio", "logging", "os", "random", "secrets", "socket", "threading"}
 IMPURE |= {"subprocess", "time", "uuid"}
