@@ -16,12 +16,11 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
         "the host's own function",
         "travel",
         """
-        host_parse_session_entries host_migrate_session_entries host_build_session_context
-        host_build_context_entries host_get_tree host_get_branch host_session_operations
-        host_estimate_context_tokens
+        host_parse_session_entries host_migrate_session_entries host_get_tree
+        host_session_operations host_estimate_context_tokens
         host_calculate_context_tokens host_should_compact host_find_cut_point
         host_find_turn_start_index host_prepare_compaction host_collect_entries_for_branch_summary
-        host_prepare_branch_entries host_file_lists host_serialize_conversation host_convert_to_llm
+        host_prepare_branch_entries host_file_lists
         host_is_recoverable_length host_get_context_usage host_navigate_tree
         """,
     ),

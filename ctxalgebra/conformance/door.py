@@ -36,6 +36,7 @@ from ctxalgebra.conformance import (
     skills_session,
     toolpolicy,
     travel,
+    travel_host,
 )
 from ctxalgebra.conformance.absent import ABSENT
 from ctxalgebra.conformance.operations import Operation, Refusal, call
@@ -65,6 +66,7 @@ _MODULES = (
     skills_saver,
     toolpolicy,
     travel,
+    travel_host,
 )
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(
