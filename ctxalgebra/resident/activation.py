@@ -10,7 +10,8 @@ applies it: a new `Head` with the tools at the end of the list, which is a break
 its price is that of the whole request (`worth_activating` tells it beforehand). Where the provider
 can load a tool at a tool result (`deferred`), the head stays as it is, nothing is billed again, and
 the adapter sends what `deferred_tools` lists. When that result is cut or dropped, which is a break,
-the tool moves into the head with it.
+the tool moves into the head with it. What was loaded stays loaded while its result is shown, also
+when the activation is taken back: the reference stands in what was sent.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from attrs import evolve, frozen
 from ctxalgebra.account import split
 from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.ledger import CACHED, WRITTEN
+from ctxalgebra.loading import Deferred
 from ctxalgebra.model.checks import check_each, check_items, check_type, mistyped
 from ctxalgebra.model.entries import Note, Reply, Sent
 from ctxalgebra.model.gate import record
@@ -63,7 +65,7 @@ class _Known(NamedTuple):
 
     Fields: `activated` names, in order; whether the model asked for the last snapshot (`by_model`);
     `points`, the number of the result at which each name that the model asked for was activated,
-    -1 while it is not there yet.
+    -1 while it is not there yet. A point stays when its activation is taken back.
     """
 
     activated: tuple[str, ...] = ()
@@ -115,7 +117,7 @@ def _carried(node: Node) -> bool:
     return at_node(Session(node, node), node.previous).head == head
 
 
-def _step(known: _Known, node: Node, _view: View) -> _Known:
+def _step(known: _Known, node: Node, view: View) -> _Known:
     entry = node.entry
     if isinstance(entry, Message):
         if entry.role != "tool" or all(at >= 0 for _, at in known.points):
@@ -127,9 +129,13 @@ def _step(known: _Known, node: Node, _view: View) -> _Known:
     if found is None:
         return known
     names, by_model = found
-    points = tuple(point for point in known.points if point[0] in names)
+    points = tuple((name, at) for name, at in known.points if at >= 0 or name in names)
     if by_model:
-        points += tuple((name, -1) for name in names if name not in known.activated)
+        fresh = [name for name in names if name not in known.activated]
+        shown = {name for name, at in points if at >= 0 and view.slot(at) >= 0}
+        new = tuple(name for name in fresh if name not in shown)
+        points = tuple(point for point in points if point[0] not in new)
+        points += tuple((name, -1) for name in new)
     return _Known(names, by_model, points)
 
 
@@ -350,22 +356,15 @@ def resident_tools(
     return record(session, evolve(session.head, tools=tuple(tools))) if changed else session
 
 
-@frozen
-class Deferred:
-    """Hold a tool that stands behind the head, and the number of the result that loads it."""
-
-    tool: Tool
-    at: int
-
-
 def deferred_tools(
     session: Session, *, policy: ToolPolicy, registered: tuple[Tool, ...]
 ) -> tuple[Deferred, ...]:
     """List the tools that a provider loads behind the head, in order (a query).
 
-    These are the ones that the model asked for, as long as the result that answered it is shown.
-    An adapter sends them with `defer_loading`, and a reference at that result (provider rules 1.2,
-    V-A8).
+    These are the ones that the model asked for, as long as the result that answered it is shown,
+    and no others: a tool that may not be called any more is listed as not `active`, since the
+    reference to it stands in what was sent. Ask it of the session that gave the request, and give
+    it to `encode_request` of a codec whose API can do it (provider rules 1.2, V-A8).
 
     Raises:
         InvalidArgument: `wrong-type`.
@@ -374,21 +373,20 @@ def deferred_tools(
     >>> session = record(Session(), user("a"), assistant(ToolCall("c1", "lazy")))
     >>> session = record(session, snapshot(["web"], by="model"), tool_result("c1", "Activated."))
     >>> told = deferred_tools(session, policy=ToolPolicy(), registered=(Tool("web"),))
-    >>> [(one.tool.name, one.at) for one in told]
-    [('web', 3)]
+    >>> [(one.tool.name, one.at, one.index) for one in told]
+    [('web', 3, 2)]
     """
     check_session(session)
     check_items(registered, Tool, "registered")
-    route = session.head.route
-    if not for_route(policy, route).enabled:
-        return ()
+    view, known = session.view, for_route(policy, session.head.route)
     by_name: Mapping[str, Tool] = {tool.name: tool for tool in registered}
-    may = frozenset(discoverable(policy, by_name, route))
-    standing = {tool.name for tool in session.head.tools}
+    may = frozenset(discoverable(policy, by_name, view.head.route)) if known.enabled else ()
+    wanted = frozenset(activated_tools(session)).intersection(may)
+    standing = {tool.name for tool in view.head.tools}
     return tuple(
-        Deferred(by_name[name], at)
+        Deferred(by_name[name], at, view.slot(at) if at >= 0 else -1, name in wanted)
         for name, at in _loaded(session).items()
-        if name in may and name not in standing
+        if name in by_name and name not in standing
     )
 
 
