@@ -303,7 +303,7 @@ def called(session, *names, registered=TOOLS):
 
 def loaded(session, policy=POLICY, registered=TOOLS):
     told = deferred_tools(session, policy=policy, registered=registered)
-    return {one.tool.name: one.at for one in told}
+    return {one.tool.name: one.at for one in told if one.active}
 
 
 def test_where_the_provider_loads_tools_nothing_is_billed_again():
@@ -748,7 +748,7 @@ def test_the_scripts_of_the_mutants_are_legal():
 
 
 def test_memory_only_snapshots_are_caught(monkeypatch):
-    monkeypatch.setattr(activation, "_read", lambda data: None)
+    monkeypatch.setattr(activation, "read_snapshot", lambda data: None)
     scripts = [step for seed in range(60) for step in drawn(seed)]
     with pytest.raises(AssertionError):
         play(scripts)
