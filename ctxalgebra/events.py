@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from ctxalgebra.errors import ProtocolViolation
 from ctxalgebra.model.checks import check_type
 from ctxalgebra.model.entries import DECISIONS, Label, Reply, Sent
 from ctxalgebra.model.gate import record
+from ctxalgebra.model.layers import Layers
 from ctxalgebra.model.parts import Message, tool_result
 from ctxalgebra.model.session import Fold, Node, Session, at_leaf, check_session, find, fold
 from ctxalgebra.model.view import HEAD, View
 
-__all__ = ["abandon", "label", "labels", "open_calls", "travel"]
+__all__ = [
+    "Labels",
+    "abandon",
+    "behind",
+    "label",
+    "labelled",
+    "labels",
+    "open_calls",
+    "travel",
+]
 
 
 def open_calls(session: Session) -> tuple[str, ...]:
@@ -44,6 +55,8 @@ def abandon(session: Session, call: str, reason: str) -> Session:
 def label(session: Session, target: int, name: str) -> Session:
     """Name the entry `target`; an empty name takes the label away.
 
+    Another entry that has the name loses it, and the entry its old name.
+
     Raises:
         ProtocolViolation: `unknown-entry`.
 
@@ -54,27 +67,57 @@ def label(session: Session, target: int, name: str) -> Session:
     return record(session, Label(target, name))
 
 
-def _name(known: Mapping[int, str], node: Node, _: View) -> Mapping[int, str]:
+class Labels(NamedTuple):
+    """Say who has which label, on all branches: `targets` by name, `names` by entry number.
+
+    An entry has one label and a label belongs to one entry: the last one that was given it. So each
+    map is the other one's inverse.
+    """
+
+    targets: Layers[str, int] = Layers()
+    names: Layers[int, str] = Layers()
+
+
+def _name(known: Labels, node: Node, _: View) -> Labels:
     entry = node.entry
     if type(entry) is not Label:
         return known
-    rest = {target: name for target, name in known.items() if target != entry.target}
-    return {**rest, entry.target: entry.name} if entry.name else rest
+    targets, names = known
+    if (old := names.get(entry.target)) is not None:
+        targets, names = targets.put(old, None), names.put(entry.target, None)
+    if not entry.name:
+        return Labels(targets, names)
+    if (owner := targets.get(entry.name)) is not None:
+        names = names.put(owner, None)
+    return Labels(targets.put(entry.name, entry.target), names.put(entry.target, entry.name))
 
 
-_NONE: Mapping[int, str] = {}
-_LABELS: Fold[Mapping[int, str]] = Fold("labels", _NONE, _name, along="log")
+_LABELS: Fold[Labels] = Fold("labels", Labels(), _name, along="log", reads=(Label,))
+
+
+def labelled(session: Session) -> Labels:
+    """Look up labels, both ways: costs what is new, however many there are.
+
+    >>> from ctxalgebra import Session, record, user
+    >>> known = labelled(label(record(Session(), user("hi")), 0, "start"))
+    >>> known.targets["start"], known.names[0]
+    (0, 'start')
+    """
+    return fold(session, _LABELS)
 
 
 def labels(session: Session) -> dict[int, str]:
-    """Map entry numbers to their labels, on all branches; the last label of an entry holds.
+    """Map entry numbers to their labels, on all branches, in the order of the entries.
+
+    An entry has one label, the last that it was given, and a label names one entry, the last that
+    was given it.
 
     >>> from ctxalgebra import Session, record, user
-    >>> labels(label(record(Session(), user("hi")), 0, "start"))
-    {0: 'start'}
+    >>> session = label(record(Session(), user("hi"), user("ho")), 0, "start")
+    >>> labels(session), labels(label(session, 1, "start"))
+    ({0: 'start'}, {1: 'start'})
     """
-    known = fold(session, _LABELS)
-    return dict(known)
+    return dict(labelled(session).names)
 
 
 def travel(session: Session, target: int) -> Session:
@@ -112,18 +155,35 @@ def travel(session: Session, target: int) -> Session:
 def _landing(session: Session, node: Node) -> int:
     if type(node.entry) is Sent:
         return -1 if node.parent is None else node.parent.number
-    later: list[Node] = []
-    after = session.last
-    while after is not None and after.number > node.number:
-        later.append(after)
-        after = after.previous
-    at = landing = node
-    for child in reversed(later):
-        if child.parent is not at:
-            continue
+    landing = node
+    for child in behind(session, node):
         if isinstance(child.entry, Message | Sent | Reply):
             break
-        at = child
         if type(child.entry) in DECISIONS:
             landing = child
     return landing.number
+
+
+def behind(session: Session, node: Node) -> Iterator[Node]:
+    """Go down from a node, each time to the entry that was first recorded behind it.
+
+    On the path that costs what is looked at, elsewhere the entries recorded since.
+
+    >>> from ctxalgebra import Session, record, user
+    >>> session = record(Session(), user("a"), user("b"), user("c"))
+    >>> [child.number for child in behind(session, find(session, 0))]
+    [1, 2]
+    """
+    at = node
+    while (child := find(session, at.number + 1)) is not None and child.parent is at:
+        yield child
+        at = child
+    later: list[Node] = []
+    after = session.last
+    while after is not None and after.number > at.number:
+        later.append(after)
+        after = after.previous
+    for child in reversed(later):
+        if child.parent is at:
+            yield child
+            at = child
