@@ -63,8 +63,8 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
         build_gauge_suffix append_suffix_patch gauge_machine aggregate_messages
         estimate_usage_after_message_change estimate_usage_from_aggregates format_context_usage
         summary_depth select_fold_references find_nearest_save_point ledger_machine refresh_machine
-        delivery_machine prevalidate_checkpoint_label append_checkpoint_label
-        apply_branch_with_summary execute_travel_mutation checkpoint travel timeline_search_tree
+        delivery_machine
+        checkpoint travel timeline_search_tree
         timeline_render_tree timeline_budgets timeline_snippet
         """,
     ),

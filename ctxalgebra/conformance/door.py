@@ -37,6 +37,7 @@ from ctxalgebra.conformance import (
     toolpolicy,
     travel,
     travel_host,
+    travel_mutation,
 )
 from ctxalgebra.conformance.absent import ABSENT
 from ctxalgebra.conformance.operations import Operation, Refusal, call
@@ -67,6 +68,7 @@ _MODULES = (
     toolpolicy,
     travel,
     travel_host,
+    travel_mutation,
 )
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(
