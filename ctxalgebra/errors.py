@@ -64,7 +64,11 @@ CODES: dict[str, str] = {
     "endless-asks": "a stage asks something new in each round",
     "invalid-argument": "an argument is outside its range",
     "lone-surrogate": "a text holds a surrogate code point without its pair",
+    "not-deferrable": "the API can't load a tool behind the head",
     "wrong-type": "a value has another type than its field",
+    # skills
+    "manual-skill": "the skill is not for a model",
+    "outside-scope": "the skill lies outside the scope, and no search showed it",
     # history
     "reply-too-long": "the answer of a tool would be longer than its limit",
     "unknown-anchor": "no item of the history stands at the anchor",

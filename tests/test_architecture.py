@@ -52,6 +52,7 @@ LAYERS = [
     {"codecs"},
     {"compat"},
     {"resident"},
+    {"skills.respond"},
     {"store"},
     {"laws"},
     {"replay"},

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from attrs import frozen
@@ -21,13 +22,24 @@ from ctxalgebra.skills.references import Names, references
 from ctxalgebra.skills.texts import one_line, quoted
 from ctxalgebra.utf16 import SPACE, trim
 
-__all__ = ["INTRO", "Loaded", "bundle", "folder", "load", "skill_graph", "strip_frontmatter"]
+__all__ = [
+    "INTRO",
+    "Loaded",
+    "bundle",
+    "folder",
+    "frontmatter",
+    "load",
+    "section",
+    "skill_graph",
+    "strip_frontmatter",
+]
 
 INTRO: Final = (
     "Follow these instructions for the task. Those that others need come first. A relative path is "
     "one in the source directory of its skill."
 )
 
+_NONE: Mapping[str, str] = MappingProxyType({})
 _LINE = re.compile(r"\r\n|[\r\n]")
 _KEY = re.compile(
     r"(?:\"[^\"]*+\"[ \t]*+|'[^']*+'[ \t]*+|[^\s:#\-\[{\"'][^:]*+|-[^\s:][^:]*+):(?:\s|\Z)"
@@ -60,6 +72,23 @@ def _after_fences(text: str) -> int:
     return 0
 
 
+def frontmatter(text: str) -> tuple[str, str]:
+    r"""Part a skill's file into its front matter, fences included, and what stands behind it.
+
+    Args:
+        text: the file; a byte order mark goes.
+
+    Returns:
+        Two texts; the first is empty where there is no front matter.
+
+    >>> frontmatter("\ufeff---\nname: x\n---\nBody\n")
+    ('---\nname: x\n---\n', 'Body\n')
+    """
+    plain = text.removeprefix("\ufeff")
+    at = _after_fences(plain)
+    return plain[:at], plain[at:]
+
+
 def strip_frontmatter(text: str) -> str:
     r"""Take the front matter off a skill's file, and trim.
 
@@ -68,8 +97,7 @@ def strip_frontmatter(text: str) -> str:
     >>> strip_frontmatter("---\n\n# Title\n\n---\n\nstep two")
     '---\n\n# Title\n\n---\n\nstep two'
     """
-    plain = text.removeprefix("\ufeff")
-    return trim(plain[_after_fences(plain) :])
+    return trim(frontmatter(text)[1])
 
 
 def folder(path: str) -> str:
@@ -173,12 +201,30 @@ def _listed(words: Sequence[str]) -> str:
     return ", ".join(map(one_line, words))
 
 
-def bundle(loaded: Loaded, words: Mapping[str, str] | None = None) -> str:
+def section(skill: Skill, text: str) -> str:
+    r"""Write one skill as it stands among others: its name, its folder, its text.
+
+    A tag that would close what it stands in is escaped (W36).
+
+    >>> section(Skill("a", path="/s/a/SKILL.md"), "Do it")
+    '## Loaded skill: a\nSource directory: /s/a\n\nDo it'
+    """
+    where = one_line(folder(skill.path))
+    body = _TAG.sub("&lt;", text)
+    return f"## Loaded skill: {one_line(skill.name)}\nSource directory: {where}\n\n{body}"
+
+
+def bundle(
+    loaded: Loaded, words: Mapping[str, str] | None = None, *, shown: Mapping[str, str] = _NONE
+) -> str:
     r"""Write skills as one text for a model.
 
     Args:
         loaded: what was loaded.
-        words: other wording for `intro`, and for `missing` and `cycles` with `{}` for what it is.
+        words: other wording for `intro`, and for `missing`, `cycles` and `shown` with `{}` for what
+            it is.
+        shown: names of skills that the model sees already, with the one that they came with; of
+            these the text does not come again.
 
     >>> loaded = Loaded(("a",), ((Skill("a", path="/s/a/SKILL.md"), "Do </skill-orchestrator>"),))
     >>> print(bundle(loaded, {"intro": "Follow these."}).replace("\n\n", "\n"))
@@ -192,10 +238,17 @@ def bundle(loaded: Loaded, words: Mapping[str, str] | None = None) -> str:
     </skill-orchestrator>
     """
     told = {"intro": INTRO, "missing": "Missing: {}", "cycles": "Need one another: {}"}
+    told |= {"shown": "Loaded before, in full further above, and still in force: {}"}
     told |= words or {}
     roots = _listed(loaded.roots)
     plural = "" if len(loaded.roots) == 1 else "s"
-    warnings = [told["missing"].replace("{}", _listed(loaded.missing))] if loaded.missing else []
+    again = [skill.name for skill, _ in loaded.bodies if skill.name in shown]
+    warnings: list[str] = []
+    if again:
+        placed = [name if shown[name] == name else f"{name} (with {shown[name]})" for name in again]
+        warnings.append(told["shown"].replace("{}", _listed(placed)))
+    if loaded.missing:
+        warnings.append(told["missing"].replace("{}", _listed(loaded.missing)))
     if loaded.cycles:
         rings = "; ".join(" -> ".join(map(one_line, cycle)) for cycle in loaded.cycles)
         warnings.append(told["cycles"].replace("{}", rings))
@@ -205,11 +258,6 @@ def bundle(loaded: Loaded, words: Mapping[str, str] | None = None) -> str:
         told["intro"],
         *(["\n".join(warnings)] if warnings else []),
         "",
+        *(section(skill, text) for skill, text in loaded.bodies if skill.name not in shown),
     ]
-    for skill, text in loaded.bodies:
-        where = one_line(folder(skill.path))
-        body = _TAG.sub("&lt;", text)
-        parts.append(
-            f"## Loaded skill: {one_line(skill.name)}\nSource directory: {where}\n\n{body}"
-        )
     return "\n\n".join([*parts, "</skill-orchestrator>"])

@@ -16,6 +16,7 @@ from ctxalgebra.skills.config import Config
 from ctxalgebra.skills.records import Skill, visible
 
 __all__ = [
+    "Kind",
     "Resolved",
     "Scope",
     "group_members",

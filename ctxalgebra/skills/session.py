@@ -20,10 +20,13 @@ from ctxalgebra.skills.records import Skill
 from ctxalgebra.skills.scope import Resolved, Scope, resolved
 from ctxalgebra.skills.shortcuts import Called, Wrong, called, called_skill, profile_of
 
-__all__ = ["Read", "Skills", "Typed", "asked", "chosen", "loaded", "scope_of", "typed"]
+__all__ = ["Read", "Skills", "Typed", "Write", "asked", "chosen", "loaded", "scope_of", "typed"]
 
 Read: TypeAlias = Callable[[Skill], str]
 """Give the text of a skill's file; what it raises passes."""
+
+Write: TypeAlias = Callable[[Loaded], str]
+"""Write skills as one text for a model."""
 
 _NO_TASK = "Follow these skills in what comes next."
 
@@ -34,13 +37,13 @@ class Skills:
 
     Args:
         known: all skills, as `records.known_skills` gives them.
-        profiles: as they were read.
+        profiles: as they were read; one without groups unless told otherwise.
         scope: as it was chosen.
         allowed: names of skills outside the scope that a model may load.
     """
 
     known: tuple[Skill, ...]
-    profiles: profiles.Opened
+    profiles: profiles.Opened = field(factory=lambda: profiles.fallback(profiles.Profiles()))
     scope: Scope = field(factory=Scope)
     allowed: frozenset[str] = frozenset()
 
@@ -53,11 +56,13 @@ class Typed:
         action: the host goes on with it, drops it, or goes on with `text`.
         text: what stands in its place.
         notice: one sentence for who typed it.
+        loaded: the skills that were called by name.
     """
 
     action: Literal["continue", "handled", "transform"] = "continue"
     text: str = ""
     notice: str = ""
+    loaded: Loaded | None = None
 
 
 def scope_of(skills: Skills) -> Resolved:
@@ -131,11 +136,11 @@ def _group(skills: Skills, group: Group, task: str) -> tuple[Skills, Typed]:
     return now, Typed("transform" if task else "handled", task, notice)
 
 
-def _skill(skills: Skills, skill: Skill, task: str, read: Read) -> Typed:
+def _skill(skills: Skills, skill: Skill, task: str, read: Read, write: Write) -> Typed:
     """Load a skill for who called it by name, whatever the scope."""
     found = load([skill.name], skills.known, skills.profiles.active.config, read)
     rest = f"# Task\n\n{task}" if task else _NO_TASK
-    return Typed("transform", f"{bundle(found)}\n\n{rest}", f"{skill.name} is loaded")
+    return Typed("transform", f"{write(found)}\n\n{rest}", f"{skill.name} is loaded", found)
 
 
 def _called(skills: Skills, text: str) -> Called | Wrong | None:
@@ -144,7 +149,7 @@ def _called(skills: Skills, text: str) -> Called | Wrong | None:
     return found or called(text, config.groups, skills.known, config)
 
 
-def typed(skills: Skills, text: str, read: Read) -> tuple[Skills, Typed]:
+def typed(skills: Skills, text: str, read: Read, *, write: Write = bundle) -> tuple[Skills, Typed]:
     r"""Read a text that a person typed, and do what its shortcut says.
 
     What fails is told in `notice`, and changes nothing.
@@ -153,6 +158,7 @@ def typed(skills: Skills, text: str, read: Read) -> tuple[Skills, Typed]:
         skills: the state.
         text: what was typed.
         read: gives the text of a file.
+        write: makes the text of skills that are called by name.
 
     >>> skills = Skills((Skill("a"),), profiles.opened(profiles.Profiles()))
     >>> typed(skills, "/skill:a go", lambda skill: "Do it")[1].text.endswith("# Task\n\ngo")
@@ -169,7 +175,7 @@ def typed(skills: Skills, text: str, read: Read) -> tuple[Skills, Typed]:
         if isinstance(found, Wrong):
             return skills, Typed("handled", notice=found.reason)
         if found and found.skill:
-            return skills, _skill(skills, found.skill, found.task, read)
+            return skills, _skill(skills, found.skill, found.task, read, write)
         if found and found.group:
             return _group(skills, found.group, found.task)
     except InvalidArgument as error:
