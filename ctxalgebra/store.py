@@ -147,6 +147,21 @@ class Store:
         self.session = session
         return len(data)
 
+    def read(self) -> Session:
+        """Read the file anew, with what others wrote to it; the store stays as it is.
+
+        Raises:
+            StoreError: `store-closed`, `unwritable`.
+            DecodeError: as the codec says.
+        """
+        self._check_open()
+        try:
+            data = self.path.read_bytes()
+        except OSError as error:
+            raise _unwritable(error, self.path) from None
+        end = whole(data)
+        return CODECS[self._format].decode(data[:end], file=str(self.path)).session
+
     def sync(self) -> None:
         """Wait until the disk has what was appended.
 
