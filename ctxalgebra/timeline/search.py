@@ -1,0 +1,219 @@
+"""Search: everything that can be read, newest first, in steps that can be continued."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, get_args
+
+from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.model.checks import check_text, check_type
+from ctxalgebra.model.entries import Entry, Reply
+from ctxalgebra.model.parts import Message, ToolCall
+from ctxalgebra.model.session import Node, Session, check_session
+from ctxalgebra.recall.texts import unescaped
+from ctxalgebra.timeline.children import Stop, halted, nearest
+from ctxalgebra.timeline.rows import Rows
+from ctxalgebra.timeline.texts import Kind, kind_of, one_line, readable
+from ctxalgebra.timeline.values import ROWS, Ended, Row, SearchView, check_between
+
+__all__ = ["ECHOES", "Scope", "search"]
+
+Scope = Literal["active", "archive"]
+"""The path to the leaf, or everything else."""
+
+ECHOES = frozenset({"timeline"})
+"""Tools whose calls and results repeat what is found: they are found where they have a label."""
+
+QUERY = 1_000
+"""The longest query, in code points."""
+
+SCAN = 5_000
+"""How many entries a step looks at."""
+
+CHARACTERS = 2_000_000
+"""How many code points a step reads; the entry that it stands in is read to its end."""
+
+_MOST = 100_000_000
+_WINDOW = 65_536
+_LEAD, _TAIL = 40, 60
+
+
+def _texts(entry: Entry, *, echoes: bool) -> Iterator[str]:
+    """Give what is searched in an entry: its ids, its texts, and JSON without its escapes, too."""
+    message = entry.message if isinstance(entry, Reply) else entry
+    if isinstance(message, Message):
+        if message.name in ECHOES and not echoes:
+            return
+        yield from (id for id in (message.id, message.call, message.name) if id)
+        if not echoes and any(call.name in ECHOES for call in message.calls):
+            rest = (p for p in message.parts if type(p) is not ToolCall or p.name not in ECHOES)
+            entry = Message(message.role, tuple(rest))
+    for text, json in readable(entry):
+        yield text
+        if json and "\\" in text:
+            yield unescaped(text)
+
+
+def _source(window: str, folded: str, at: int) -> int:
+    """Find the character that a place in the folded text comes from."""
+    if len(window) == len(folded):
+        return at
+    low, high = 0, len(window)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if len(window[:middle].casefold()) <= at else (low, middle)
+    return low
+
+
+class _Reading:
+    """What a step has read so far, and whether it was told to stop."""
+
+    def __init__(self, wanted: str, stop: Stop | None) -> None:
+        self.wanted = wanted
+        self.stop = stop
+        self.characters = 0
+        self.stopped = False
+
+    def find(self, text: str) -> int | None:
+        """Find the query in a text, a window at a time, so that no copy of it is ever whole."""
+        over = len(self.wanted) - 1
+        for start in range(0, len(text), _WINDOW):
+            if start and self.stop is not None and self.stop():
+                self.stopped = True
+                return None
+            window = text[start : start + _WINDOW + over]
+            self.characters += min(len(window), _WINDOW)
+            folded = window.casefold()
+            at = folded.find(self.wanted)
+            if at >= 0:
+                return start + _source(window, folded, at)
+        return None
+
+    def excerpt(self, entry: Entry, *, echoes: bool) -> str | None:
+        """Give what stands around the query in an entry; None where it isn't there."""
+        for text in _texts(entry, echoes=echoes):
+            at = self.find(text)
+            if at is not None:
+                start = max(0, at - _LEAD)
+                end = at + len(self.wanted) + _TAIL
+                line = one_line([text[start:end]], end - start)
+                return f"{'…' * (start > 0)}{line}{'…' * (end < len(text))}"
+            if self.stopped:
+                return None
+        return None
+
+
+def _check(session: Session, query: str, scope: str | None, kind: str | None) -> None:
+    check_session(session)
+    check_text(query, "query")
+    if query.isspace() or not 0 < len(query) <= QUERY:
+        raise InvalidArgument("invalid-argument", f"1 to {QUERY} characters", field="query")
+    choices: tuple[tuple[str, object, object], ...] = (
+        ("scope", scope, Scope),
+        ("kind", kind, Kind),
+    )
+    for name, value, known in choices:
+        if value is not None and value not in get_args(known):
+            text = f"one of {', '.join(get_args(known))}"
+            raise InvalidArgument("invalid-argument", text, field=name)
+
+
+def search(
+    session: Session,
+    query: str,
+    *,
+    scope: Scope | None = None,
+    kind: Kind | None = None,
+    limit: int = ROWS,
+    before: int | None = None,
+    scan: int = SCAN,
+    characters: int = CHARACTERS,
+    stop: Stop | None = None,
+) -> SearchView:
+    """Find entries by a text in them, in any letter case: in their labels, ids, and all they say.
+
+    Walks the log from its end, so that the newest come first, and keeps nothing but the matches.
+    Calls and results of the timeline itself only count where they have a label.
+
+    Args:
+        session: all of its branches.
+        query: 1 to 1,000 characters, not all of them blank.
+        scope: only on the path to the leaf (`active`), or only off it (`archive`).
+        kind: only entries of this kind.
+        limit: most matches, 1 to 50.
+        before: only entries in front of this number: the `next` of the step before.
+        scan: most entries that are looked at.
+        characters: no entry is begun behind so many code points.
+        stop: says that the caller wants no more; asked once every 64 entries, and inside of long
+            texts.
+
+    Raises:
+        InvalidArgument: `wrong-type`, `lone-surrogate`; `invalid-argument`, beyond the limits.
+
+    >>> from ctxalgebra import Session, ToolCall, assistant, record, user
+    >>> call = ToolCall("c1", "bash", '{"command":"grep needle"}')
+    >>> session = record(Session(), user("a needle"), assistant(call))
+    >>> [row.text for row in search(session, "Needle").rows]
+    ['[call c1] bash {"command":"grep needle"}', 'a needle']
+    """
+    _check(session, query, scope, kind)
+    check_between(limit, 1, ROWS, "limit")
+    check_between(scan, 1, _MOST, "scan")
+    check_between(characters, 1, _MOST, "characters")
+    rows = Rows(session)
+    reading = _Reading(query.casefold(), stop)
+    node = session.last
+    if before is not None:
+        check_type(before, int, "before")
+        node = nearest(session, before - 1)
+    path = _meets(session, node)
+    found: list[Row] = []
+    ended: Ended = ""
+    visited = 0
+    while node is not None:
+        if visited == scan:
+            ended = "scan"
+        elif reading.characters >= characters:
+            ended = "characters"
+        elif reading.stopped or halted(stop, visited):
+            ended = "stopped"
+        if ended:
+            break
+        visited += 1
+        active = node is path
+        if (scope is None or (scope == "active") == active) and kind in (None, kind_of(node.entry)):
+            text = _match(rows, reading, node)
+            if reading.stopped:
+                continue
+            if text is not None:
+                if len(found) == limit:
+                    ended = "limit"
+                    break
+                found.append(rows.row(node, archived=not active, text=text))
+        if active and path is not None:
+            path = path.parent
+        node = node.previous
+    next_ = None if node is None else node.number + 1
+    return SearchView(query, tuple(found), next_, ended, visited, reading.characters)
+
+
+def _match(rows: Rows, reading: _Reading, node: Node) -> str | None:
+    label = rows.labels.get(node.number, "")
+    excerpt = reading.excerpt(node.entry, echoes=bool(label))
+    if excerpt is None and not reading.stopped:
+        named = reading.wanted in label.casefold() or reading.wanted in (
+            str(node.number),
+            f"#{node.number}",
+        )
+        if named:
+            return one_line(piece.text for piece in readable(node.entry))
+    return excerpt
+
+
+def _meets(session: Session, node: Node | None) -> Node | None:
+    """Find the newest entry of the path that is not behind a node."""
+    path = session.leaf
+    while path is not None and node is not None and path.number > node.number:
+        jump = path.jump
+        path = jump if jump is not None and jump.number >= node.number else path.parent
+    return path

@@ -1,0 +1,221 @@
+r"""Texts of entries: what can be read in each, its kind, and its beginning on one line.
+
+Everything that can be read is given: texts, thinking, names and arguments of calls, parts that the
+library doesn't know, notices, reasons, texts of the host's own records (fault W11 of the original:
+it searched texts only). Not given are ciphertext, signatures, the data of images, and the wire
+text that a message was read from, which says the same once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Literal, NamedTuple
+
+from ctxalgebra.checkpoints.handoff import MARKER
+from ctxalgebra.model.entries import (
+    Answer,
+    Ask,
+    Cut,
+    Drop,
+    Entry,
+    Label,
+    Note,
+    Replace,
+    Reply,
+    Sent,
+    Strip,
+)
+from ctxalgebra.model.head import Head
+from ctxalgebra.model.parts import Image, Message, Part, Text, Thinking, ToolCall
+
+__all__ = ["Kind", "Piece", "counted", "kind_of", "one_line", "plainly", "readable", "title"]
+
+Kind = Literal[
+    "user",
+    "assistant",
+    "tool",
+    "system",
+    "summary",
+    "label",
+    "note",
+    "head",
+    "request",
+    "reply",
+    "edit",
+    "ask",
+    "answer",
+    "usage",
+]
+"""What an entry is. `summary` is a handoff, or a cut, by its notice; `reply` is one that brought no
+message; `edit` is any other decision."""
+
+_KINDS: dict[type, Kind] = {
+    Cut: "summary",
+    Label: "label",
+    Note: "note",
+    Head: "head",
+    Sent: "request",
+    Reply: "reply",
+    Replace: "edit",
+    Drop: "edit",
+    Strip: "edit",
+    Ask: "ask",
+    Answer: "answer",
+}
+
+MOST = 100
+"""How much of an entry stands in a row, in code points."""
+
+_NEAR = 4096
+
+
+class Piece(NamedTuple):
+    """One text of an entry; `json` says that its escapes stand for characters."""
+
+    text: str
+    json: bool = False
+
+
+def kind_of(entry: Entry) -> Kind:
+    """Say what an entry is.
+
+    >>> from ctxalgebra import user
+    >>> kind_of(user("hi"))
+    'user'
+    """
+    if isinstance(entry, Message):
+        return "summary" if entry.role == "user" and _hands_over(entry) else entry.role
+    if isinstance(entry, Reply) and entry.message is not None:
+        return entry.message.role
+    return _KINDS.get(type(entry), "usage")
+
+
+def _hands_over(message: Message) -> bool:
+    first = message.parts[0] if message.parts else None
+    return isinstance(first, Text) and first.text.startswith(MARKER)
+
+
+def title(entry: Entry) -> str:
+    r"""Give the kind of an entry, with the name of a tool or note, on one line.
+
+    >>> from ctxalgebra import Note, tool_result
+    >>> title(tool_result("c1", "42", name="read", error=True)), title(Note("a\nb"))
+    ('tool read, failed', 'note a b')
+    """
+    match entry:
+        case Message(role="tool"):
+            failed = ", failed" if entry.error else ""
+            return f"{plainly('tool', entry.name)}{failed}"
+        case Note():
+            return plainly("note", entry.name)
+        case Reply() if entry.outcome != "completed":
+            return f"{kind_of(entry)}, {entry.outcome}"
+        case _:
+            return kind_of(entry)
+
+
+def counted(number: int, one: str, more: str = "") -> str:
+    """Say how many there are of something.
+
+    >>> counted(1, "row"), counted(2000, "entry", "entries")
+    ('1 row', '2,000 entries')
+    """
+    return f"{number:,} {one if number == 1 else more or one + 's'}"
+
+
+def plainly(*words: str, most: int = 240) -> str:
+    r"""Join words on one line, cut with a mark.
+
+    >>> plainly("checkpoint:", "a\n b"), plainly("abcdef", most=4)
+    ('checkpoint: a b', 'abcd…')
+    """
+    return one_line(words, most)
+
+
+def one_line(texts: Iterable[str], most: int = MOST) -> str:
+    r"""Give the beginning of texts on one line: whole characters, and a mark where it was cut.
+
+    Reads no further than it has to.
+
+    Args:
+        texts: in order; blank ones are passed over.
+        most: code points in front of the mark.
+
+    >>> one_line(["a\n\t b", "c"]), one_line(["abcdef"], 3), one_line(["ab\U0001f600"], 2)
+    ('a b c', 'abc…', 'ab…')
+    """
+    line = ""
+    for text in texts:
+        near = text[:_NEAR]
+        words = near.split() or text.lstrip()[:_NEAR].split()
+        if words:
+            line = " ".join((line, *words)) if line else " ".join(words)
+        if len(line) > most or (words and len(text) > _NEAR):
+            break
+    else:
+        return line
+    # A space in front of the mark would tell of a word that is not there.
+    return f"{line[:most].rstrip()}…"
+
+
+def readable(entry: Entry) -> Iterator[Piece]:
+    """Give the texts of an entry, in order.
+
+    >>> from ctxalgebra import Thinking, ToolCall, assistant
+    >>> [piece.text for piece in readable(assistant(Thinking("hm"), ToolCall("c1", "read")))]
+    ['[thinking] hm', '[call c1] read {}']
+    """
+    match entry:
+        case Message():
+            yield from map(_piece, entry.parts)
+        case Reply():
+            yield from map(_piece, entry.message.parts if entry.message is not None else ())
+        case Cut():
+            yield from map(_piece, entry.notice.parts)
+            yield Piece(f"[why] {entry.why}")
+        case Replace():
+            yield from map(_piece, entry.message.parts)
+            yield Piece(f"[instead of {entry.target}] {entry.why}")
+        case Drop():
+            yield Piece(f"[{entry.first} to {entry.last} leave] {entry.why}")
+        case Strip():
+            yield Piece(f"[thinking leaves] {entry.why}")
+        case Label():
+            yield Piece(f"[label of {entry.target}] {entry.name or 'cleared'}")
+        case Note():
+            yield Piece(entry.name)
+            yield Piece(entry.data, json=True)
+        case Head():
+            yield from _head(entry)
+        case Ask():
+            yield Piece(f"[{entry.topic}] {entry.key}")
+            yield Piece(entry.question, json=True)
+        case Answer():
+            yield Piece(f"[{entry.outcome}, to {entry.ask}]")
+            yield Piece(entry.value, json=True)
+        case _:
+            return
+
+
+def _head(head: Head) -> Iterator[Piece]:
+    route = head.route
+    if route.provider or route.model:
+        yield Piece(f"[route] {route.provider}/{route.model}")
+    if head.system:
+        yield Piece(head.system)
+    for tool in head.tools:
+        yield Piece(f"[tool {tool.name}] {tool.description}")
+
+
+def _piece(part: Part) -> Piece:
+    match part:
+        case Text():
+            return Piece(part.text)
+        case Thinking():
+            return Piece("[thinking, redacted]" if part.redacted else f"[thinking] {part.text}")
+        case Image():
+            return Piece(f"[image {part.media_type}]")
+        case ToolCall():
+            return Piece(f"[call {part.id}] {part.name} {part.arguments}", json=True)
+        case _:
+            return Piece(f"[{part.type}] {part.data}", json=True)
