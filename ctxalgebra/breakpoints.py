@@ -14,6 +14,7 @@ from attrs import evolve, field, frozen
 
 from ctxalgebra.cache_profiles import CacheProfile, level
 from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.loading import immediate, loads
 from ctxalgebra.model.checks import check_callable, check_items, check_type
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Image, Message, Opaque, Text, Thinking, ToolCall
@@ -65,7 +66,9 @@ def carries(request: Request, place: int) -> bool:
     """
     if place < 0:
         head = request.head
-        return bool(head.system.strip()) if place == HEAD else place == TOOLS and bool(head.tools)
+        if place == HEAD:
+            return bool(head.system.strip())
+        return place == TOOLS and bool(immediate(head).tools)
     message = request.messages[place]
     # The result is one block, whatever it holds.
     return message.role == "tool" or (bool(message.parts) and _part_carries(message.parts[-1]))
@@ -106,7 +109,10 @@ class Placed:
 
 
 def keys(head: Head) -> tuple[object, object, object]:
-    """Give what keys the tools, the system text and the messages besides each other (C1, C10)."""
+    """Give what keys the tools, the system text and the messages besides each other (C1, C10).
+
+    Deferred tools are no part of the prefix (1.2).
+    """
     route = head.route
     parameters: dict[str, list[tuple[str, str]]] = {"tools": [], "system": [], "messages": []}
     for name, value in route.parameters:
@@ -115,7 +121,7 @@ def keys(head: Head) -> tuple[object, object, object]:
             parameters[reached].append((name, value))
     tools, system, messages = (tuple(found) for found in parameters.values())
     return (
-        (route.provider, route.model, head.tools, tools),
+        (route.provider, route.model, immediate(head).tools, tools),
         (head.system, system),
         messages,
     )
@@ -161,6 +167,11 @@ def common_place(now: Request, earlier: Request) -> int:
             if ours != theirs:
                 return place
     same = common_messages(now.messages, earlier.messages)
+    if now.head != earlier.head:
+        # A deferred tool stands where it is loaded.
+        ours, theirs = loads(now.head, now.messages), loads(earlier.head, earlier.messages)
+        moved = [at for at in ours.keys() | theirs.keys() if ours.get(at) != theirs.get(at)]
+        same = min([same, *moved])
     # What both show says nothing of a difference, unless only one shows an image behind it.
     image = shows_image(now.messages, same) >= 0
     if image != (shows_image(earlier.messages, same) >= 0) and (
@@ -232,20 +243,23 @@ def looks_back(request: Request, place: int, lookback: int = 20) -> Iterator[int
         if lookback < 0:
             return
         yield HEAD
-    if place >= TOOLS and request.head.tools and lookback > 0:
+    if place >= TOOLS and immediate(request.head).tools and lookback > 0:
         yield TOOLS
 
 
 def _first_place(request: Request, minimum: int, measure: Measure) -> int:
     """Find the first place with so many tokens in front of it; behind the last one when none is."""
-    head = request.head
+    head = immediate(request.head)
     if measure(evolve(head, system="")) >= minimum:
         return TOOLS
     tokens = measure(head)
     if tokens >= minimum:
         return HEAD
+    loaded = loads(request.head, request.messages)
     for index, message in enumerate(request.messages):
         tokens += measure(message)
+        if index in loaded:
+            tokens += measure(Head(tools=loaded[index]))
         if tokens >= minimum:
             return index
     return len(request.messages)

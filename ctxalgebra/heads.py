@@ -20,6 +20,7 @@ from typing import Any, Literal, cast
 from attrs import frozen
 
 from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.loading import REFERENCE
 from ctxalgebra.model.checks import check_callable, check_type, mistyped
 from ctxalgebra.model.entries import Sent
 from ctxalgebra.model.head import Head, Tool
@@ -345,6 +346,10 @@ def byte_drift(before: bytes, after: bytes) -> tuple[ByteDrift, ...]:
     `contents`) may grow at their end, everything else must be the same to the byte. Where the
     members stand in the body is no difference, since providers read it as JSON.
 
+    Tools that Anthropic loads later (`defer_loading`) are no part of the prefix: they may come, go
+    and change place, but for one that a message of the earlier request refers to (rules 1.2, T3);
+    that it is gone or changed is told at its place in the list.
+
     Args:
         before, after: bodies as they were sent, one JSON object each.
 
@@ -379,13 +384,77 @@ def _differing(old: _Members, new: _Members) -> Iterator[ByteDrift]:
             yield ByteDrift(name, "removed", 0, text[:_SHOWN], "")
             continue
         now, later = new[name]
-        if name in _MESSAGES and (type(value), type(later)) == (list, list):
+        both_lists = (type(value), type(later)) == (list, list)
+        if name in _MESSAGES and both_lists:
             yield from _said(name, text, now)
+        elif name == "tools" and both_lists and any(map(_is_deferred, (*value, *later))):
+            yield from _listed(name, text, now, _references(old.get("messages", ("", None))[1]))
         elif text != now:
             yield _parted(name, (text, value), (now, later))
     for name, (text, _) in new.items():
         if name not in old:
             yield ByteDrift(name, "added", 0, "", text[:_SHOWN])
+
+
+def _is_deferred(tool: Any) -> bool:
+    """Say whether an entry of `tools` is no part of the prefix; OpenAI's functions always are."""
+    known: dict[str, Any] = tool if isinstance(tool, dict) else {}
+    return known.get("defer_loading") is True and known.get("type", "custom") == "custom"
+
+
+def _references(messages: Any) -> frozenset[str]:
+    """List the names of the tools that messages refer to, wherever they do."""
+    found: list[str] = []
+    waiting: list[Any] = [messages]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            known = cast("dict[str, Any]", value)
+            name = known.get("tool_name")
+            if known.get("type") == REFERENCE and isinstance(name, str):
+                found.append(name)
+            waiting += known.values()
+        elif isinstance(value, list):
+            waiting += cast("list[Any]", value)
+    return frozenset(found)
+
+
+def _listed(name: str, before: str, after: str, loaded: frozenset[str]) -> Iterator[ByteDrift]:
+    """Give the first difference of two lists of tools, without those that are not loaded."""
+    old, new = _counting(before, loaded), _counting(after, loaded)
+    for (index, was), (_, now) in zip(old[0], new[0], strict=False):
+        if was != now:
+            values = (was, json.loads(was)), (now, json.loads(now))
+            yield _parted(f"{name}[{index}]", *values)
+            return
+    common = min(len(old[0]), len(new[0]))
+    for index, gone in old[0][common:][:1]:
+        yield ByteDrift(f"{name}[{index}]", "removed", 0, gone[:_SHOWN], "")
+    for index, come in new[0][common:][:1]:
+        yield ByteDrift(f"{name}[{index}]", "added", 0, "", come[:_SHOWN])
+    if len(old[0]) != len(new[0]):
+        return
+    for tool, (index, was) in old[1].items():
+        if tool not in new[1]:
+            yield ByteDrift(f"{name}[{index}]", "removed", 0, was[:_SHOWN], "")
+        elif (now := new[1][tool][1]) != was:
+            yield _parted(f"{name}[{index}]", (was, json.loads(was)), (now, json.loads(now)))
+
+
+_Numbered = list[tuple[int, str]]
+
+
+def _counting(text: str, loaded: frozenset[str]) -> tuple[_Numbered, dict[str, tuple[int, str]]]:
+    """Give the tools of the prefix with their indices, and by name the deferred ones in use."""
+    immediate: _Numbered = []
+    used: dict[str, tuple[int, str]] = {}
+    for index, element in enumerate(_elements(text)):
+        tool = json.loads(element)
+        if not _is_deferred(tool):
+            immediate.append((index, element))
+        elif isinstance(name := tool.get("name"), str) and name in loaded:
+            used[name] = index, element
+    return immediate, used
 
 
 def _said(name: str, before: str, after: str) -> Iterator[ByteDrift]:

@@ -211,7 +211,9 @@ def test_what_carries_none_in_the_body_is_passed_over():
     marked = mark_breakpoints(encode_request(request), Placed(request, (TOOLS,)))
     assert [block["name"] for block, _ in marks(marked)] == ["a"]
     only = Request(Head(tools=(deferred,)), (user("a"),))
-    assert list(marks(mark_breakpoints(encode_request(only), Placed(only, (TOOLS,))))) == []
+    with pytest.raises(InvalidArgument, match="no breakpoint can stand at -2"):
+        Placed(only, (TOOLS,))
+    assert default_breakpoints(only).breakpoints == (0,)
     # A part that another provider knows has no block here.
     foreign = Opaque("web_search_call_tool_result", "{}")
     lost = Request(Head(), (user("a"), assistant(" ", foreign), assistant(foreign), user("b")))

@@ -3,8 +3,9 @@
 `system`, `tools` and `model` beside the messages make the head, and what else keys the cache
 (`tool_choice`, `thinking`, `output_config`, `speed`: rule C10) is parameters of its route. A system
 text in several blocks is joined by an empty line; a tool that says more than name, description and
-schema (a server tool, a deferred one) has all of it as its schema. Thinking is bound (rules T1 to
-T5). Each assistant message closes a request that nobody saw leave; in a cassette the recorded ones
+schema (a server tool, a deferred one) has all of it as its schema. A deferred tool stands in the
+head as it stands in `tools`, and a reference to it is an opaque part of its result: both are
+written back as they were. Thinking is bound (rules T1 to T5). Each assistant message closes a request that nobody saw leave; in a cassette the recorded ones
 tell head and usage, wherever `cache_control` stood. How elements become messages is told in
 `ctxalgebra.codecs.anthropic_messages`.
 
@@ -42,9 +43,9 @@ from ctxalgebra.codecs.anthropic_messages import (
 )
 from ctxalgebra.codecs.cassette import Interaction
 from ctxalgebra.codecs.containers import Api, Body, Element, pack, unpack
+from ctxalgebra.codecs.deferred import moved, placed
 from ctxalgebra.codecs.elements import Elements
 from ctxalgebra.codecs.giveback import Said, give_back
-from ctxalgebra.codecs.given import check_request
 from ctxalgebra.codecs.intake import Decoded, bound
 from ctxalgebra.codecs.lines import (
     LIMIT,
@@ -57,9 +58,10 @@ from ctxalgebra.codecs.lines import (
     string,
 )
 from ctxalgebra.errors import DecodeError, InvalidArgument
+from ctxalgebra.loading import REFERENCE, Deferred, immediate
 from ctxalgebra.model.checks import check_type
 from ctxalgebra.model.head import Head, Route, Tool, Usage
-from ctxalgebra.model.parts import Message
+from ctxalgebra.model.parts import Message, Opaque, Part
 from ctxalgebra.model.session import Session
 from ctxalgebra.project import Request
 
@@ -72,6 +74,7 @@ __all__ = [
     "encode",
     "encode_messages",
     "encode_request",
+    "load_tools",
 ]
 
 NAME = "anthropic-messages"
@@ -156,7 +159,62 @@ def _write_head(head: Head, known: Body) -> Body:
     return {**fields, **_write_parameters(head)}
 
 
-def encode_request(request: Request, *, breakpoints: Placed | None = None) -> dict[str, Any]:
+def load_tools(request: Request, deferred: Sequence[Deferred]) -> Request:
+    """Give a request as this API has it when tools are loaded at results (1.2, T3).
+
+    Each tool stands behind those of the head, with `defer_loading`, and is no part of the cached
+    prefix; the result that loads it holds a `tool_reference` and nothing else. What that result
+    said stands behind the results of its round, as the user's message, since references and texts
+    are kept apart. So a request in which a result loads tools extends the one before it. For models
+    that lose earlier thinking when a user speaks (C11), that message is such an occasion.
+
+    Plan breakpoints on what this gives. A request that was read from a body is such a one already.
+
+    Args:
+        request: to be sent.
+        deferred: of `deferred_tools`, asked of the session that gave the request. One without a
+            result may be found by a tool search of the provider, or is loaded later.
+
+    Raises:
+        InvalidArgument: `wrong-type`; `invalid-argument`, a tool that the request has already, an
+            index at which it has no result, or no tool that is not deferred: one is needed.
+
+    >>> from ctxalgebra import Head, ToolCall, assistant, tool_result, user
+    >>> messages = user("a"), assistant(ToolCall("c1", "lazy")), tool_result("c1", "Found one.")
+    >>> request = Request(Head(tools=(Tool("lazy"),)), messages)
+    >>> loaded = load_tools(request, [Deferred(Tool("web"), 3, 2)])
+    >>> encode_request(loaded)["messages"][2]["content"][0]["content"]
+    [{'type': 'tool_reference', 'tool_name': 'web'}]
+    """
+    found = placed(request, deferred)
+    if not deferred:
+        return request
+    head = request.head
+    tools = [_write_tool(one.tool) for one in deferred]
+    later = [_read_tool({**_object(tool), "defer_loading": True}) for tool in tools]
+    grown = evolve(head, tools=(*head.tools, *later))
+    if not immediate(grown).tools:
+        text = "a request needs a tool that is not deferred"
+        raise InvalidArgument("invalid-argument", text, field="deferred")
+    messages = [*request.messages]
+    said: dict[int, list[Part]] = {}
+    for index, loading in found.items():
+        result = messages[index]
+        kept = [part for part in result.parts if _refers(part)]
+        said[index] = [part for part in result.parts if not _refers(part)]
+        names: list[Object] = [{"type": REFERENCE, "tool_name": tool.name} for tool in loading]
+        new = [Opaque(REFERENCE, compact(name)) for name in names]
+        messages[index] = evolve(result, parts=(*kept, *new), origin="")
+    return Request(grown, tuple(moved(messages, said)))
+
+
+def _refers(part: Part) -> bool:
+    return isinstance(part, Opaque) and part.type == REFERENCE
+
+
+def encode_request(
+    request: Request, *, breakpoints: Placed | None = None, deferred: Sequence[Deferred] = ()
+) -> dict[str, Any]:
     """Give a request as a body of the API: `model`, `system`, `tools`, `messages`.
 
     The route's parameters that the API knows (C10) are fields, too; what else a body needs
@@ -172,16 +230,19 @@ def encode_request(request: Request, *, breakpoints: Placed | None = None) -> di
 
     Args:
         request: to be sent.
-        breakpoints: of `plan_breakpoints` or `default_breakpoints`, for this request.
+        breakpoints: of `plan_breakpoints` or `default_breakpoints`, for this request; with
+            `deferred`, for what `load_tools` makes of it.
+        deferred: tools that are loaded at results: see `load_tools`.
 
     Raises:
-        InvalidArgument: `wrong-type`; `invalid-argument`, the breakpoints are of another request.
+        InvalidArgument: `wrong-type`; `invalid-argument`, the breakpoints are of another request,
+            or as `load_tools`.
 
     >>> from ctxalgebra import Head, Session, project, record, user
     >>> encode_request(project(record(Session(), Head(system="Be brief."), user("hi"))))
     {'system': 'Be brief.', 'messages': [{'role': 'user', 'content': 'hi'}]}
     """
-    check_request(request)
+    request = load_tools(request, deferred)
     written = _write_head(request.head, {})
     if not request.head.system:
         del written["system"]

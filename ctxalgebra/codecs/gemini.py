@@ -32,10 +32,12 @@ its code |
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from ctxalgebra.codecs.cassette import Interaction
 from ctxalgebra.codecs.containers import Api, Body, pack, unpack
+from ctxalgebra.codecs.deferred import refuse_deferred
 from ctxalgebra.codecs.elements import Elements
 from ctxalgebra.codecs.gemini_contents import (
     Reader,
@@ -46,7 +48,6 @@ from ctxalgebra.codecs.gemini_contents import (
 )
 from ctxalgebra.codecs.gemini_parts import as_object, get, name_of
 from ctxalgebra.codecs.giveback import Said, give_back
-from ctxalgebra.codecs.given import check_request
 from ctxalgebra.codecs.intake import Decoded, bound
 from ctxalgebra.codecs.lines import (
     LIMIT,
@@ -59,6 +60,7 @@ from ctxalgebra.codecs.lines import (
     usage_of,
 )
 from ctxalgebra.errors import DecodeError
+from ctxalgebra.loading import Deferred
 from ctxalgebra.model.head import Head, Route, Tool, Usage
 from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Session
@@ -182,16 +184,24 @@ def write_head(head: Head, known: Body) -> Body:
     return fields
 
 
-def encode_request(request: Request) -> dict[str, Any]:
+def encode_request(request: Request, *, deferred: Sequence[Deferred] = ()) -> dict[str, Any]:
     """Give a request as a Gemini request body: `contents`, `systemInstruction`, `tools`.
 
     The model belongs into the address of the call.
+
+    Args:
+        request: to be sent.
+        deferred: none: the API can't load a tool behind the head.
+
+    Raises:
+        InvalidArgument: `not-deferrable`, deferred tools, or one of Anthropic's in the head;
+            `wrong-type`.
 
     >>> from ctxalgebra import Session, project, record, user
     >>> encode_request(project(record(Session(), user("hi"))))
     {'contents': [{'role': 'user', 'parts': [{'text': 'hi'}]}]}
     """
-    check_request(request)
+    refuse_deferred(request, deferred, "the Gemini API")
     fields: dict[str, Any] = plain(compact(write_head(request.head, {})))
     fields.pop("model", None)
     return {"contents": encode_contents(request.messages), **fields}

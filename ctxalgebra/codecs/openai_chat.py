@@ -27,6 +27,7 @@ its code |
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from attrs import evolve
@@ -41,12 +42,13 @@ from ctxalgebra.codecs.chat_messages import (
     write_sent,
 )
 from ctxalgebra.codecs.containers import Api, Body, pack, unpack
+from ctxalgebra.codecs.deferred import refuse_deferred
 from ctxalgebra.codecs.elements import Elements
 from ctxalgebra.codecs.giveback import Said, give_back
-from ctxalgebra.codecs.given import check_request
 from ctxalgebra.codecs.intake import Act, Decoded, bound
 from ctxalgebra.codecs.lines import LIMIT, Json, compact, parse, plain, string
 from ctxalgebra.errors import DecodeError
+from ctxalgebra.loading import Deferred
 from ctxalgebra.model.head import Head, Route, Tool, Usage
 from ctxalgebra.model.parts import Message, Text
 from ctxalgebra.model.session import Session
@@ -115,17 +117,25 @@ def _add_system(head: Head, text: str) -> Head:
     return evolve(head, system=f"{head.system}\n\n{text}" if head.system else text)
 
 
-def encode_request(request: Request) -> dict[str, Any]:
+def encode_request(request: Request, *, deferred: Sequence[Deferred] = ()) -> dict[str, Any]:
     """Give a request as a Chat request body: `model`, `messages`, `tools`.
 
     Messages have the API's fields, and `reasoning_content`, which servers of the kind of DeepSeek
     want back. That a tool failed has none: only its text says so.
 
+    Args:
+        request: to be sent.
+        deferred: none: the API can't load a tool behind the head.
+
+    Raises:
+        InvalidArgument: `not-deferrable`, deferred tools, or one of Anthropic's in the head;
+            `wrong-type`.
+
     >>> from ctxalgebra import Session, project, record, user
     >>> encode_request(project(record(Session(), user("hi"))))
     {'messages': [{'role': 'user', 'content': 'hi'}]}
     """
-    check_request(request)
+    refuse_deferred(request, deferred, "the Chat API")
     head = request.head
     first = (Message("system", head.system),) if head.system else ()
     messages = [plain(compact(write_sent(one))) for one in (*first, *request.messages)]

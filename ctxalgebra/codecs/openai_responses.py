@@ -32,16 +32,16 @@ its code |
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from attrs import evolve
 
 from ctxalgebra.codecs.cassette import Interaction
 from ctxalgebra.codecs.containers import Api, Body, Found, merge, pack, unpack
+from ctxalgebra.codecs.deferred import refuse_deferred
 from ctxalgebra.codecs.elements import Elements
 from ctxalgebra.codecs.giveback import Said, give_back
-from ctxalgebra.codecs.given import check_request
 from ctxalgebra.codecs.intake import Act, Decoded, bound
 from ctxalgebra.codecs.lines import LIMIT, Json, compact, parse, plain, split, string
 from ctxalgebra.codecs.responses_items import (
@@ -53,8 +53,10 @@ from ctxalgebra.codecs.responses_items import (
     read_item,
     read_usage,
 )
+from ctxalgebra.codecs.responses_tools import load_tools, write_tool
 from ctxalgebra.codecs.responses_write import ITEMS, Writer, encode_items
 from ctxalgebra.errors import DecodeError
+from ctxalgebra.loading import Deferred
 from ctxalgebra.model.head import Head, Route, Tool, Usage
 from ctxalgebra.model.parts import Message, Opaque, Text
 from ctxalgebra.model.session import Session
@@ -69,6 +71,7 @@ __all__ = [
     "encode_items",
     "encode_request",
     "holds_items",
+    "load_tools",
 ]
 
 NAME = "openai-responses"
@@ -111,17 +114,6 @@ def _read_tool(value: Json) -> Tool | None:
     return Tool(name, string(tool.get("description")), schema)
 
 
-def _write_tool(tool: Tool) -> Body:
-    fields: Body = {"type": "function", "name": tool.name}
-    if tool.description:
-        fields["description"] = tool.description
-    try:
-        fields["parameters"] = parse(tool.schema)
-    except DecodeError:
-        fields["parameters"] = {}
-    return fields
-
-
 def _read_tools(value: Json) -> tuple[Tool, ...]:
     return tuple(tool for item in elements(value) if (tool := _read_tool(item)))
 
@@ -135,13 +127,13 @@ def _write_tools(tools: Iterable[Tool], known: Json) -> list[Json]:
         if tool is None or left.get(tool.name) == tool:
             written.append(value)
             left.pop(tool.name if tool else "", None)
-    return [*written, *map(_write_tool, left.values())]
+    return [*written, *map(write_tool, left.values())]
 
 
 def _read_head(value: Body, address: str) -> Head:
     model, tools = string(value.get("model")), _read_tools(value.get("tools"))
     parameters = {key: value[key] for key in _PARAMETERS if value.get(key) is not None}
-    if value.get("tools") == [_write_tool(tool) for tool in tools]:
+    if value.get("tools") == [write_tool(tool) for tool in tools]:
         # The head's tools say all.
         del parameters["tools"]
     pairs = tuple((key, compact(item)) for key, item in parameters.items())
@@ -168,18 +160,26 @@ def _write_head(head: Head, known: Body) -> Body:
     return {**fields, **({"tools": tools} if tools else {}), **given}
 
 
-def encode_request(request: Request) -> dict[str, Any]:
+def encode_request(request: Request, *, deferred: Sequence[Deferred] = ()) -> dict[str, Any]:
     """Give a request as a body of the Responses API: `model`, `instructions`, `input`, `tools`.
 
     The route's parameters that the API knows are fields, too. Reasoning of which only the text is
     known, without its id or its encrypted content, is left out: the API refuses it. Calls that a
     converter left as blocks of a message are items.
 
+    Args:
+        request: to be sent.
+        deferred: tools that are loaded at results: see `load_tools`.
+
+    Raises:
+        InvalidArgument: as `load_tools`; `not-deferrable`, a deferred tool of Anthropic's.
+
     >>> from ctxalgebra import Head, Session, project, record, user
     >>> encode_request(project(record(Session(), Head(system="Be brief."), user("hi"))))["input"]
     [{'type': 'message', 'role': 'user', 'content': [{'type': 'input_text', 'text': 'hi'}]}]
     """
-    check_request(request)
+    refuse_deferred(request, (), "the Responses API", others=True)
+    request = load_tools(request, deferred)
     items = [i for i in encode_items(map(_without_blocks, request.messages)) if _proves(i)]
     fields: dict[str, Any] = plain(compact(_write_head(request.head, {})))
     return {**fields, "input": items}

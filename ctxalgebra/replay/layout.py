@@ -10,7 +10,8 @@ from attrs import evolve, frozen
 
 from ctxalgebra.breakpoints import NOWHERE, TOOLS, Placed, common_messages, keys, shows_image
 from ctxalgebra.cache_profiles import CacheProfile
-from ctxalgebra.model.head import Route
+from ctxalgebra.loading import immediate, loads
+from ctxalgebra.model.head import Head, Route
 from ctxalgebra.model.view import Measure
 from ctxalgebra.project import Request
 
@@ -133,7 +134,8 @@ def lay(sent: Request, request: Request, measure: Measure, before: Layout | None
     """Lay out a request; costs what it does not share with the one `before`.
 
     The key is a chain of hashes over tools, system text, parameters that are no bytes, whether
-    there are images, and each message (C1, C10).
+    there are images, and each message (C1, C10). A deferred tool counts with the message that loads
+    it (1.2).
     """
     head, messages = request.head, request.messages
     if before is not None and (head is before.request.head or head == before.request.head):
@@ -151,15 +153,20 @@ def lay(sent: Request, request: Request, measure: Measure, before: Layout | None
         tools, system, _ = keys(head)
         first = hash((tools,))
         known = (first, hash((first, system)))
-        totals = (measure(evolve(head, system="")), measure(head))
+        seen = immediate(head)
+        totals = (measure(evolve(seen, system="")), measure(seen))
     more: list[int] = []
     key = known[-1] if same else hash((known[-1], keys(head)[2], image < 0))
-    for message in messages[same:]:
-        key = hash((key, message))
+    loaded = loads(head, messages)
+    for index, message in enumerate(messages[same:], same):
+        key = hash((key, message, loaded[index]) if index in loaded else (key, message))
         more.append(key)
-    rest = messages[len(totals) - 2 :]
+    weights = list(map(measure, messages[len(totals) - 2 :]))
+    for index, tools in loaded.items():
+        if index >= len(totals) - 2:
+            weights[index - len(totals) + 2] += measure(Head(tools=tools))
     # The first total is that of the last place known, which is there already.
-    sums = tuple(accumulate(map(measure, rest), initial=totals[-1]))[1:]
+    sums = tuple(accumulate(weights, initial=totals[-1]))[1:]
     return Layout(sent, request, (*known, *more), (*totals, *sums), image)
 
 
@@ -170,13 +177,16 @@ def changed(now: Layout, before: Layout | None) -> Miss:
     ours, theirs = now.sent.head, before.sent.head
     if (ours.route.provider, ours.route.model) != (theirs.route.provider, theirs.route.model):
         return "model_changed"
-    if ours.tools != theirs.tools:
+    if immediate(ours).tools != immediate(theirs).tools:
         return "tools_changed"
     if ours.system != theirs.system:
         return "system_changed"
     if keys(ours) != keys(theirs):
         return "parameters_changed"
     length = len(before.sent.messages)
+    loaded = loads(ours, now.sent.messages)
+    if any(loaded.get(at) != it for at, it in loads(theirs, before.sent.messages).items()):
+        return "messages_changed"
     if (now.image < 0) != (before.image < 0) or (
         common_messages(now.sent.messages, before.sent.messages) < length
     ):

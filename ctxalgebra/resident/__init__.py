@@ -1,8 +1,8 @@
 """What is resident: which tools stand in the head, and how the others are found and activated."""
 
+from ctxalgebra.loading import Deferred
 from ctxalgebra.resident.activation import (
     NOTE,
-    Deferred,
     HeldBack,
     Worth,
     activate,
@@ -26,13 +26,14 @@ from ctxalgebra.resident.discovery import (
 )
 from ctxalgebra.resident.policy import Conflict, ToolPolicy, conflicts, for_route, tool_policy
 from ctxalgebra.resident.reconcile import Reconciled, discoverable, reconcile
-from ctxalgebra.resident.respond import FIND_CAPABILITY, LAZY, respond_discovery
+from ctxalgebra.resident.respond import FIND_CAPABILITY, LAZY, TOOL_SEARCH, respond_discovery
 
 __all__ = [
     "FIND_CAPABILITY",
     "LAZY",
     "NOTE",
     "RANKINGS",
+    "TOOL_SEARCH",
     "Capability",
     "Conflict",
     "Deferred",

@@ -53,7 +53,7 @@ class ToolPolicy:
     """
 
     enabled: bool = True
-    gateways: tuple[str, ...] = ("lazy", "find_capability")
+    gateways: tuple[str, ...] = ("lazy", "find_capability", "tool_search")
     core: tuple[str, ...] = ()
     always_active: tuple[str, ...] = ()
     disabled: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """The tools that find and activate the others, ready to be offered, and the answer to a call.
 
-A harness adds `LAZY` or `FIND_CAPABILITY` to its tools, records what `respond_discovery` gives for
+A harness adds `LAZY`, `FIND_CAPABILITY` or `TOOL_SEARCH` to its tools, records what `respond_discovery` gives for
 a call, and lets `resident_tools` settle. Searching records nothing but its result, so it costs
 nothing else. What the model needs to know of a tool stands in the result that activated it, never
 in the system text, which would change the head.
@@ -26,10 +26,11 @@ from ctxalgebra.resident.discovery import Capability, Found, Index, Ranking, cap
 from ctxalgebra.resident.policy import ToolPolicy, for_route
 from ctxalgebra.resident.reconcile import discoverable
 
-__all__ = ["FIND_CAPABILITY", "LAZY", "respond_discovery"]
+__all__ = ["FIND_CAPABILITY", "LAZY", "TOOL_SEARCH", "respond_discovery"]
 
 _LINE = 200
 _MOST, _USUAL = 8, 3
+_MOST_ACTIVATED = 5
 _NO_BODIES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -68,8 +69,21 @@ FIND_CAPABILITY = Tool(
 )
 """The finder of the working memory: search, and load the best match."""
 
+TOOL_SEARCH = Tool(
+    "tool_search",
+    "Find tools that are not listed, by what they should do, and activate the matches. They can be "
+    "called from your next step on.",
+    _schema(
+        ["query"],
+        query=_says("string", "What a tool should do, in a few words"),
+        limit=_says("integer", "Most tools, 3 if left out", minimum=1, maximum=_MOST_ACTIVATED),
+    ),
+)
+"""The finder of the saver: what matches is activated at once. OpenAI's own tool search has its name,
+so a call of that is answered as well."""
+
 _SCHEMAS: Mapping[str, dict[str, Any]] = MappingProxyType(
-    {tool.name: json.loads(tool.schema) for tool in (LAZY, FIND_CAPABILITY)}
+    {tool.name: json.loads(tool.schema) for tool in (LAZY, FIND_CAPABILITY, TOOL_SEARCH)}
 )
 _TYPES: Mapping[str, type] = MappingProxyType(
     {"string": str, "array": list, "boolean": bool, "integer": int}
@@ -129,10 +143,14 @@ def _listed(found: tuple[Found, ...], active: tuple[str, ...]) -> list[str]:
     ]
 
 
-def _search(place: _Place, query: str, *, kind: str | None, most: int) -> tuple[Found, ...]:
+def _search(
+    place: _Place, query: str, *, kind: str | None, most: int, active: bool = True
+) -> tuple[Found, ...]:
     names = [tool.name for tool in place.registered]
-    allowed = discoverable(place.policy, names, place.session.head.route)
-    hidden = {item.name for item in place.index.items if item.kind == "tool"} - {*allowed}
+    allowed = {*discoverable(place.policy, names, place.session.head.route)}
+    if not active:
+        allowed -= {*active_tools(place.session)}
+    hidden = {item.name for item in place.index.items if item.kind == "tool"} - allowed
     return rank(place.index, query, ranking=place.ranking, kind=kind, left_out=hidden, most=most)
 
 
@@ -216,7 +234,22 @@ def _find(place: _Place, given: dict[str, Any]) -> tuple[Session, list[str]]:
     return place.session, lines
 
 
-_ANSWERS = MappingProxyType({LAZY.name: _lazy, FIND_CAPABILITY.name: _find})
+def _search_tools(place: _Place, given: dict[str, Any]) -> tuple[Session, list[str]]:
+    most = max(1, min(_MOST_ACTIVATED, given.get("limit", _USUAL)))
+    found = _search(place, given["query"], kind="tool", most=most, active=False)
+    if not found:
+        return place.session, ["No tool that is held back matches. Try other words."]
+    names = [one.capability.name for one in found]
+    session = activate(
+        place.session, names, policy=place.policy, registered=place.registered, by="model"
+    )
+    lines = [*_names("Activated", names), "They can be called from your next step on."]
+    return session, [*lines, *_listed(found, ())]
+
+
+_ANSWERS = MappingProxyType(
+    {LAZY.name: _lazy, FIND_CAPABILITY.name: _find, TOOL_SEARCH.name: _search_tools}
+)
 
 
 def respond_discovery(
@@ -230,7 +263,7 @@ def respond_discovery(
     index: Index | None = None,
     ranking: str | Ranking = "default",
 ) -> tuple[Entry, ...]:
-    """Answer a call of `lazy` or `find_capability`: give what is to be recorded.
+    """Answer a call of `lazy`, `find_capability` or `tool_search`: give what is to be recorded.
 
     That is the result, and in front of it the snapshot where tools were activated or given back.
     Whatever the model wrote gets an answer: what is wrong with a call is the text of an error
@@ -238,7 +271,7 @@ def respond_discovery(
 
     Args:
         session: holds the call.
-        call: its name is that of `LAZY` or `FIND_CAPABILITY`.
+        call: its name is that of `LAZY`, `FIND_CAPABILITY` or `TOOL_SEARCH`.
         policy: as it is configured.
         registered: all tools that there are.
         skills: what else can be found.
