@@ -16,7 +16,7 @@ from ctxalgebra.compat.host_entries import Entry
 from ctxalgebra.model.parts import Text
 from ctxalgebra.utf16 import cut
 
-__all__ = ["RESULT", "blocks_of", "serialize", "to_model"]
+__all__ = ["RESULT", "blocks_of", "said", "serialize", "to_model"]
 
 RESULT = 2000
 """How many UTF-16 units of a tool result `serialize` writes."""
@@ -81,11 +81,16 @@ def blocks_of(message: Entry, kind: str) -> Iterator[Entry]:
                     yield known
 
 
-def _said(message: Entry, between: str = "") -> str:
+def said(message: Entry) -> str:
+    """Give the text of a message: its content, or its text blocks put together.
+
+    >>> said({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]})
+    'ab'
+    """
     content = message.get("content")
     if isinstance(content, str):
         return content
-    return between.join(string(block.get("text")) for block in blocks_of(message, "text"))
+    return "".join(string(block.get("text")) for block in blocks_of(message, "text"))
 
 
 def _call(block: Entry) -> str:
@@ -108,14 +113,14 @@ def _shortened(text: str) -> str:
 def _parts(message: Entry) -> Iterator[tuple[str, str]]:
     match message.get("role"):
         case "user":
-            yield "User", _said(message)
+            yield "User", said(message)
         case "toolResult":
-            yield "Tool result", _shortened(_said(message))
+            yield "Tool result", _shortened(said(message))
         case _:
             thought = [string(b.get("thinking")) for b in blocks_of(message, "thinking")]
-            said = [string(b.get("text")) for b in blocks_of(message, "text")]
+            texts = [string(b.get("text")) for b in blocks_of(message, "text")]
             yield "Assistant thinking", "\n".join(thought)
-            yield "Assistant", "\n".join(said)
+            yield "Assistant", "\n".join(texts)
             yield "Assistant tool calls", "; ".join(map(_call, blocks_of(message, "toolCall")))
 
 

@@ -37,6 +37,7 @@ __all__ = [
     "parse_entries",
     "path_of",
     "path_to",
+    "relabel",
     "tree",
 ]
 
@@ -245,21 +246,26 @@ def path_of(entries: Sequence[Entry], leaf: str | None) -> list[Entry]:
     return path
 
 
+def relabel(known: dict[str, str], entry: Entry) -> None:
+    """Put the label that an entry gives into a map; an empty one clears."""
+    target, label = entry.get("targetId"), entry.get("label")
+    if entry.get("type") != "label" or not isinstance(target, str):
+        return
+    if label:
+        known[target] = label
+    else:
+        known.pop(target, None)
+
+
 def labels(entries: Iterable[Entry]) -> dict[str, str]:
-    """Map the ids of entries to their labels; the last one of each holds, an empty one clears.
+    """Map the ids of entries to their labels; the last one of each holds.
 
     >>> labels([{"type": "label", "targetId": "a", "label": "x"}])
     {'a': 'x'}
     """
     found: dict[str, str] = {}
     for entry in entries:
-        target, label = entry.get("targetId"), entry.get("label")
-        if entry.get("type") != "label" or not isinstance(target, str):
-            continue
-        if label:
-            found[target] = label
-        else:
-            found.pop(target, None)
+        relabel(found, entry)
     return found
 
 

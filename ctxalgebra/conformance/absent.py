@@ -13,18 +13,6 @@ __all__ = ["ABSENT"]
 
 _NAMES: tuple[tuple[str, str, str], ...] = (
     (
-        "the host's own function",
-        "travel",
-        """
-        host_parse_session_entries host_migrate_session_entries host_get_tree
-        host_session_operations host_estimate_context_tokens
-        host_calculate_context_tokens host_should_compact host_find_cut_point
-        host_find_turn_start_index host_prepare_compaction host_collect_entries_for_branch_summary
-        host_prepare_branch_entries host_file_lists
-        host_is_recoverable_length host_get_context_usage host_navigate_tree
-        """,
-    ),
-    (
         "a function of the original's earlier version",
         "travel",
         """

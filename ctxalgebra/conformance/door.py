@@ -37,6 +37,7 @@ from ctxalgebra.conformance import (
     toolpolicy,
     travel,
     travel_host,
+    travel_host_work,
     travel_mutation,
 )
 from ctxalgebra.conformance.absent import ABSENT
@@ -68,6 +69,7 @@ _MODULES = (
     toolpolicy,
     travel,
     travel_host,
+    travel_host_work,
     travel_mutation,
 )
 
