@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from ctxalgebra.checkpoints.targets import complete_places
 from ctxalgebra.events import labelled
@@ -17,7 +17,7 @@ _CONVERSATION = frozenset({"user", "assistant", "summary"})
 
 def joined(node: Node) -> str:
     """Give everything that can be read in an entry, a line behind each text."""
-    return "\n".join(piece.text for piece in readable(node.entry) if piece.text)
+    return "\n".join(filter(None, readable(node.entry)))
 
 
 class Rows:
@@ -53,12 +53,11 @@ class Rows:
             text: what stands in it; by default the beginning of what can be read.
         """
         entry = node.entry
-        texts: Iterable[str] = (piece.text for piece in readable(entry))
         return Row(
             node.number,
             kind_of(entry),
             title(entry),
-            one_line(texts) if text is None else text,
+            one_line(readable(entry)) if text is None else text,
             self.labels.get(node.number, ""),
             node is self._leaf,
             node.number == self.root,
@@ -67,5 +66,4 @@ class Rows:
 
     def reads(self, node: Node) -> bool:
         """Say whether an entry holds anything to read."""
-        texts = (piece.text for piece in readable(node.entry))
-        return any(text and not text.isspace() for text in texts)
+        return any(text and not text.isspace() for text in readable(node.entry))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Literal, get_args
 
 from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.checks import check_text, check_type
-from ctxalgebra.model.entries import Entry, Reply
+from ctxalgebra.model.entries import Reply
 from ctxalgebra.model.parts import Message, ToolCall
 from ctxalgebra.model.session import Node, Session, check_session
 from ctxalgebra.recall.texts import unescaped
@@ -36,22 +35,18 @@ CHARACTERS = 2_000_000
 _MOST = 100_000_000
 _WINDOW = 65_536
 _LEAD, _TAIL = 40, 60
+_DIGITS = 19
 
 
-def _texts(entry: Entry, *, echoes: bool) -> Iterator[str]:
-    """Give what is searched in an entry: its ids, its texts, and JSON without its escapes, too."""
-    message = entry.message if isinstance(entry, Reply) else entry
-    if isinstance(message, Message):
-        if message.name in ECHOES and not echoes:
-            return
-        yield from (id for id in (message.id, message.call, message.name) if id)
-        if not echoes and any(call.name in ECHOES for call in message.calls):
-            rest = (p for p in message.parts if type(p) is not ToolCall or p.name not in ECHOES)
-            entry = Message(message.role, tuple(rest))
-    for text, json in readable(entry):
-        yield text
-        if json and "\\" in text:
-            yield unescaped(text)
+def _echoes(message: Message) -> bool:
+    return message.name in ECHOES or any(call.name in ECHOES for call in message.calls)
+
+
+def _unechoed(message: Message) -> Message:
+    if message.name in ECHOES:
+        return Message("user", ())
+    parts = (p for p in message.parts if type(p) is not ToolCall or p.name not in ECHOES)
+    return Message(message.role, tuple(parts), id=message.id)
 
 
 def _source(window: str, folded: str, at: int) -> int:
@@ -66,10 +61,15 @@ def _source(window: str, folded: str, at: int) -> int:
 
 
 class _Reading:
-    """What a step has read so far, and whether it was told to stop."""
+    """A query, what was read for it so far, and whether to stop."""
 
-    def __init__(self, wanted: str, stop: Stop | None) -> None:
-        self.wanted = wanted
+    def __init__(self, rows: Rows, query: str, stop: Stop | None) -> None:
+        self.wanted = query.casefold()
+        self.labels = rows.labels
+        self.named = {n for n, label in rows.labels.items() if self.wanted in label.casefold()}
+        digits = query.removeprefix("#")
+        if digits.isascii() and digits.isdigit() and len(digits) < _DIGITS:
+            self.named.add(int(digits))
         self.stop = stop
         self.characters = 0
         self.stopped = False
@@ -89,18 +89,31 @@ class _Reading:
                 return start + _source(window, folded, at)
         return None
 
-    def excerpt(self, entry: Entry, *, echoes: bool) -> str | None:
-        """Give what stands around the query in an entry; None where it isn't there."""
-        for text in _texts(entry, echoes=echoes):
+    def excerpt(self, node: Node) -> str | None:
+        """Give what stands around the query in an entry, or its beginning; None where it isn't.
+
+        Escapes, which JSON is full of, are read as they stand, and undone.
+        """
+        entry = node.entry
+        message = entry.message if type(entry) is Reply else entry
+        if type(message) is Message:
+            if (message.name or message.calls) and _echoes(message):
+                message = message if node.number in self.labels else _unechoed(message)
+            ids = [text for text in (message.name, message.call, message.id) if text]
+            text = "\n".join([*readable(message), *ids])
+        else:
+            text = "\n".join(readable(entry))
+        at = self.find(text)
+        if at is None and "\\" in text and not self.stopped:
+            text = unescaped(text)
             at = self.find(text)
-            if at is not None:
-                start = max(0, at - _LEAD)
-                end = at + len(self.wanted) + _TAIL
-                line = one_line([text[start:end]], end - start)
-                return f"{'…' * (start > 0)}{line}{'…' * (end < len(text))}"
-            if self.stopped:
-                return None
-        return None
+        if at is None:
+            named = node.number in self.named and not self.stopped
+            return one_line(readable(entry)) if named else None
+        start = max(0, at - _LEAD)
+        end = at + len(self.wanted) + _TAIL
+        line = one_line([text[start:end]], end - start)
+        return f"{'…' * (start > 0)}{line}{'…' * (end < len(text))}"
 
 
 def _check(session: Session, query: str, scope: str | None, kind: str | None) -> None:
@@ -161,7 +174,7 @@ def search(
     check_between(scan, 1, _MOST, "scan")
     check_between(characters, 1, _MOST, "characters")
     rows = Rows(session)
-    reading = _Reading(query.casefold(), stop)
+    reading = _Reading(rows, query, stop)
     node = session.last
     if before is not None:
         check_type(before, int, "before")
@@ -175,39 +188,26 @@ def search(
             ended = "scan"
         elif reading.characters >= characters:
             ended = "characters"
-        elif reading.stopped or halted(stop, visited):
+        elif halted(stop, visited):
             ended = "stopped"
         if ended:
             break
         visited += 1
         active = node is path
-        if (scope is None or (scope == "active") == active) and kind in (None, kind_of(node.entry)):
-            text = _match(rows, reading, node)
-            if reading.stopped:
-                continue
+        if (scope is None or (scope == "active") == active) and (
+            kind is None or kind == kind_of(node.entry)
+        ):
+            text = reading.excerpt(node)
+            if reading.stopped or (text is not None and len(found) == limit):
+                ended = "stopped" if reading.stopped else "limit"
+                break
             if text is not None:
-                if len(found) == limit:
-                    ended = "limit"
-                    break
                 found.append(rows.row(node, archived=not active, text=text))
-        if active and path is not None:
-            path = path.parent
+        if active:
+            path = node.parent
         node = node.previous
     next_ = None if node is None else node.number + 1
     return SearchView(query, tuple(found), next_, ended, visited, reading.characters)
-
-
-def _match(rows: Rows, reading: _Reading, node: Node) -> str | None:
-    label = rows.labels.get(node.number, "")
-    excerpt = reading.excerpt(node.entry, echoes=bool(label))
-    if excerpt is None and not reading.stopped:
-        named = reading.wanted in label.casefold() or reading.wanted in (
-            str(node.number),
-            f"#{node.number}",
-        )
-        if named:
-            return one_line(piece.text for piece in readable(node.entry))
-    return excerpt
 
 
 def _meets(session: Session, node: Node | None) -> Node | None:

@@ -8,8 +8,8 @@ text that a message was read from, which says the same once more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Literal
 
 from ctxalgebra.checkpoints.handoff import MARKER
 from ctxalgebra.model.entries import (
@@ -26,9 +26,9 @@ from ctxalgebra.model.entries import (
     Strip,
 )
 from ctxalgebra.model.head import Head
-from ctxalgebra.model.parts import Image, Message, Part, Text, Thinking, ToolCall
+from ctxalgebra.model.parts import Image, Message, Opaque, Part, Text, Thinking, ToolCall
 
-__all__ = ["Kind", "Piece", "counted", "kind_of", "one_line", "plainly", "readable", "title"]
+__all__ = ["Kind", "counted", "kind_of", "one_line", "plainly", "readable", "title"]
 
 Kind = Literal[
     "user",
@@ -67,13 +67,6 @@ MOST = 100
 """How much of an entry stands in a row, in code points."""
 
 _NEAR = 4096
-
-
-class Piece(NamedTuple):
-    """One text of an entry; `json` says that its escapes stand for characters."""
-
-    text: str
-    json: bool = False
 
 
 def kind_of(entry: Entry) -> Kind:
@@ -158,64 +151,51 @@ def one_line(texts: Iterable[str], most: int = MOST) -> str:
     return f"{line[:most].rstrip()}…"
 
 
-def readable(entry: Entry) -> Iterator[Piece]:
-    """Give the texts of an entry, in order.
+def readable(entry: Entry) -> list[str]:
+    """List the texts of an entry, in order.
 
     >>> from ctxalgebra import Thinking, ToolCall, assistant
-    >>> [piece.text for piece in readable(assistant(Thinking("hm"), ToolCall("c1", "read")))]
+    >>> readable(assistant(Thinking("hm"), ToolCall("c1", "read")))
     ['[thinking] hm', '[call c1] read {}']
     """
     match entry:
         case Message():
-            yield from map(_piece, entry.parts)
+            return [part.text if type(part) is Text else _said(part) for part in entry.parts]
         case Reply():
-            yield from map(_piece, entry.message.parts if entry.message is not None else ())
+            return readable(entry.message) if entry.message is not None else []
         case Cut():
-            yield from map(_piece, entry.notice.parts)
-            yield Piece(f"[why] {entry.why}")
+            return [*readable(entry.notice), f"[why] {entry.why}"]
         case Replace():
-            yield from map(_piece, entry.message.parts)
-            yield Piece(f"[instead of {entry.target}] {entry.why}")
+            return [*readable(entry.message), f"[instead of #{entry.target}] {entry.why}"]
         case Drop():
-            yield Piece(f"[{entry.first} to {entry.last} leave] {entry.why}")
+            return [f"[#{entry.first} to #{entry.last} leave] {entry.why}"]
         case Strip():
-            yield Piece(f"[thinking leaves] {entry.why}")
+            return [f"[thinking leaves] {entry.why}"]
         case Label():
-            yield Piece(f"[label of {entry.target}] {entry.name or 'cleared'}")
+            return [f"[label of #{entry.target}] {entry.name or 'taken away'}"]
         case Note():
-            yield Piece(entry.name)
-            yield Piece(entry.data, json=True)
+            return [entry.name, entry.data]
         case Head():
-            yield from _head(entry)
+            route = entry.route
+            tools = [f"[tool {tool.name}] {tool.description}" for tool in entry.tools]
+            return [f"[route] {route.provider}/{route.model}", entry.system, *tools]
         case Ask():
-            yield Piece(f"[{entry.topic}] {entry.key}")
-            yield Piece(entry.question, json=True)
+            return [f"[{entry.topic}] {entry.key}", entry.question]
         case Answer():
-            yield Piece(f"[{entry.outcome}, to {entry.ask}]")
-            yield Piece(entry.value, json=True)
+            return [f"[{entry.outcome}, to #{entry.ask}]", entry.value]
         case _:
-            return
+            return []
 
 
-def _head(head: Head) -> Iterator[Piece]:
-    route = head.route
-    if route.provider or route.model:
-        yield Piece(f"[route] {route.provider}/{route.model}")
-    if head.system:
-        yield Piece(head.system)
-    for tool in head.tools:
-        yield Piece(f"[tool {tool.name}] {tool.description}")
-
-
-def _piece(part: Part) -> Piece:
+def _said(part: Part) -> str:
     match part:
-        case Text():
-            return Piece(part.text)
         case Thinking():
-            return Piece("[thinking, redacted]" if part.redacted else f"[thinking] {part.text}")
+            return "[thinking, redacted]" if part.redacted else f"[thinking] {part.text}"
         case Image():
-            return Piece(f"[image {part.media_type}]")
+            return f"[image {part.media_type}]"
         case ToolCall():
-            return Piece(f"[call {part.id}] {part.name} {part.arguments}", json=True)
-        case _:
-            return Piece(f"[{part.type}] {part.data}", json=True)
+            return f"[call {part.id}] {part.name} {part.arguments}"
+        case Opaque():
+            return f"[{part.type}] {part.data}"
+        case Text():
+            return part.text

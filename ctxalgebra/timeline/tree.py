@@ -21,7 +21,7 @@ class _Walk:
     """A walk through a tree, parents first, that never calls itself.
 
     Attributes:
-        path: numbers of the entries of the path that are shown, newest first.
+        path: numbers of the entries of the path that may be shown.
         hidden, deeper, omitted: as `TreeView` has them.
     """
 
@@ -30,7 +30,7 @@ class _Walk:
         self.leaf = session.leaf
         self.verbose = verbose
         self.stop = stop
-        self.path: list[int] = []
+        self.path: set[int] = set()
         self.found: list[Shape] = []
         self.visited = self.hidden = self.deeper = self.omitted = 0
         self.stopped = False
@@ -40,16 +40,24 @@ class _Walk:
         self.visited += 1
         return self.stopped
 
-    def climb(self, depth: int, until: int) -> Node | None:
-        """Go up the path to where so many levels begin, or to an entry; None at the root."""
+    def climb(self, depth: int) -> Node | None:
+        """Go up the path to where so many levels begin; None at the root."""
         node = self.leaf
-        while node is not None and node.number >= until and not self._halted():
+        while node is not None and not self._halted():
             if self.rows.shown(node, verbose=self.verbose):
-                self.path.append(node.number)
+                self.path.add(node.number)
                 if len(self.path) == depth and node.parent is not None:
                     return node
             node = node.parent
         return node
+
+    def follow(self, first: Node) -> None:
+        """Go up the path to an entry that lies on it."""
+        node = self.leaf
+        while node is not None and node is not first and not self._halted():
+            self.path.add(node.number)
+            node = node.parent
+        self.path.add(first.number)
 
     def _shown(self, nodes: Iterable[Node], children: Children) -> list[Node]:
         """Give the entries that are shown in the place of these, in order."""
@@ -69,8 +77,7 @@ class _Walk:
 
     def descend(self, starts: Iterable[Node], children: Children, depth: int, lines: int) -> None:
         """Take the rows in; what is beside the path shares what the path leaves."""
-        path = {*self.path[-depth:]}
-        room = lines - len(path)
+        room = lines - min(depth, len(self.path))
         level, lead = 0, ""
         under = [*starts]
         todo: list[tuple[Node, int, str, bool]] = []
@@ -81,7 +88,7 @@ class _Walk:
             if not todo or self._halted():
                 return
             node, level, lead, last = todo.pop()
-            onward = node.number in path
+            onward = node.number in self.path
             under = []
             if not onward and not room:
                 self.omitted += 1
@@ -141,13 +148,14 @@ def tree(
     check_type(verbose, bool, "verbose")
     walk = _Walk(session, verbose=verbose, stop=stop)
     if below is None:
-        first = walk.climb(depth, 0)
+        first = walk.climb(depth)
     else:
         check_type(below, int, "below")
         first = nearest(session, below)
         if first is None or first.number != below:
             raise InvalidArgument("unknown-entry", f"there is no entry {below}", field="below")
-        walk.climb(len(session) + 1, below)
+        if not walk.rows.archived(first):
+            walk.follow(first)
     children = Children(session, 0 if first is None else first.number, stop=stop)
     starts = [first] if below is not None and first else walk.start(first, children)
     walk.descend(starts, children, depth, lines)

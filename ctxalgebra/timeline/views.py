@@ -113,8 +113,8 @@ def checkpoints(
 ) -> CheckpointView:
     """Show what can be gone back to by name: the root, and every entry with a label.
 
-    Tells of each how many messages stand there and what they weigh: what would be kept. The
-    entries are found in one walk, back to the oldest of those that are shown.
+    Tells of each how many messages stand there and what they weigh: what would be kept. Those
+    that are archived are found in one walk, back to the oldest that is shown.
 
     Args:
         session: all of its branches.
@@ -145,14 +145,14 @@ def checkpoints(
     if rows.root >= 0 and (rows.root in names or wanted in "root"):
         root.add(rows.root)
     names |= root
-    away = {number for number in names if find(session, number) is None}
+    nodes = {number: find(session, number) for number in names}
+    away = {number for number, found in nodes.items() if found is None}
     rest = sorted(names - root, key=lambda number: (number in away, -number))
     kept = [*root, *rest][:limit]
-    nodes: dict[int, Node] = {}
     visited = 0
     ended: Ended = "limit" if len(kept) < len(names) else ""
     at = session.last
-    missing = set(kept)
+    missing = away.intersection(kept)
     while missing and at is not None:
         if halted(stop, visited):
             ended = "stopped"
@@ -164,11 +164,11 @@ def checkpoints(
         at = at.previous
     found: list[Checkpoint] = []
     for number in kept:
-        if number in nodes:
-            view = at_node(session, nodes[number]).view
-            row = rows.row(nodes[number], archived=number in away)
-            tokens = view.slots.total(measure, view.end)
-            found.append(Checkpoint(row, view.end, tokens))
+        node = nodes[number]
+        if node is not None:
+            view = at_node(session, node).view
+            row = rows.row(node, archived=number in away)
+            found.append(Checkpoint(row, view.end, view.slots.total(measure, view.end)))
     return CheckpointView(tuple(found), len(names), ended, visited)
 
 
