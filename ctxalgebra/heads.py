@@ -398,7 +398,9 @@ def _differing(old: _Members, new: _Members) -> Iterator[ByteDrift]:
 
 def _is_deferred(tool: Any) -> bool:
     """Say whether an entry of `tools` is no part of the prefix; OpenAI's functions always are."""
-    known: dict[str, Any] = tool if isinstance(tool, dict) else {}
+    if not isinstance(tool, dict):
+        return False
+    known = cast("dict[str, Any]", tool)
     return known.get("defer_loading") is True and known.get("type", "custom") == "custom"
 
 
@@ -415,7 +417,7 @@ def _references(messages: Any) -> frozenset[str]:
                 found.append(name)
             waiting += known.values()
         elif isinstance(value, list):
-            waiting += cast("list[Any]", value)
+            waiting += value
     return frozenset(found)
 
 

@@ -19,7 +19,7 @@ from ctxalgebra.model.checks import check_fields, check_type
 from ctxalgebra.model.head import Head, Tool
 from ctxalgebra.model.parts import Message, Opaque
 
-__all__ = ["REFERENCE", "Deferred", "immediate", "is_deferred", "loads", "referred"]
+__all__ = ["REFERENCE", "Deferred", "immediate", "is_deferred", "is_whole", "loads", "referred"]
 
 REFERENCE = "tool_reference"
 """The type of the parts that refer to a deferred tool."""
@@ -53,15 +53,24 @@ class Deferred:
 
 
 @lru_cache(maxsize=1024)
-def _says_deferred(name: str, schema: str) -> bool:
+def _definition(name: str, schema: str) -> dict[str, object]:
+    """Read the definition that a schema is; empty for one of parameters, which names no tool."""
     try:
         value: object = json.loads(schema)
     except (ValueError, RecursionError):
-        return False
+        return {}
     known = cast("dict[str, object]", value) if isinstance(value, dict) else {}
-    # The schema of parameters may have a property of that name, and says no name itself.
     whole = known.get("name") == name and not isinstance(known.get("properties"), dict)
-    return whole and known.get(_FLAG) is True
+    return known if whole else {}
+
+
+def is_whole(tool: Tool) -> bool:
+    """Say whether the schema of a tool is all of its definition, as that of a server tool.
+
+    >>> is_whole(Tool("web", "", '{"type":"web_search","name":"web"}')), is_whole(Tool("web"))
+    (True, False)
+    """
+    return '"name"' in tool.schema and bool(_definition(tool.name, tool.schema))
 
 
 def is_deferred(tool: Tool) -> bool:
@@ -70,7 +79,7 @@ def is_deferred(tool: Tool) -> bool:
     >>> is_deferred(Tool("web", "", '{"name":"web","defer_loading":true}')), is_deferred(Tool("a"))
     (True, False)
     """
-    return _FLAG in tool.schema and _says_deferred(tool.name, tool.schema)
+    return _FLAG in tool.schema and _definition(tool.name, tool.schema).get(_FLAG) is True
 
 
 def immediate(head: Head) -> Head:

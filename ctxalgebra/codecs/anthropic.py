@@ -5,8 +5,9 @@
 text in several blocks is joined by an empty line; a tool that says more than name, description and
 schema (a server tool, a deferred one) has all of it as its schema. A deferred tool stands in the
 head as it stands in `tools`, and a reference to it is an opaque part of its result: both are
-written back as they were. Thinking is bound (rules T1 to T5). Each assistant message closes a request that nobody saw leave; in a cassette the recorded ones
-tell head and usage, wherever `cache_control` stood. How elements become messages is told in
+written back as they were. Thinking is bound (rules T1 to T5). Each assistant message closes a
+request that nobody saw leave; in a cassette the recorded ones tell head and usage, wherever
+`cache_control` stood. How elements become messages is told in
 `ctxalgebra.codecs.anthropic_messages`.
 
 In JSON Lines an answer may stand in pieces, one block a line: lines of the assistant that follow

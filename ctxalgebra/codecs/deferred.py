@@ -77,6 +77,10 @@ def refuse_deferred(
             raise InvalidArgument("not-deferrable", text, field=field)
 
 
+def _is_blank(part: Part) -> bool:
+    return isinstance(part, Text) and not part.text.strip()
+
+
 def moved(messages: Sequence[Message], said: Mapping[int, Sequence[Part]]) -> Iterator[Message]:
     """Give messages with what results said behind the run of results that they stand in.
 
@@ -93,8 +97,6 @@ def moved(messages: Sequence[Message], said: Mapping[int, Sequence[Part]]) -> It
             yield Message("user", tuple(waiting))
             waiting.clear()
         yield message
-        for part in said.get(index, ()):
-            if not isinstance(part, Text) or part.text.strip():
-                waiting.append(part)
+        waiting += (part for part in said.get(index, ()) if not _is_blank(part))
     if waiting:
         yield Message("user", tuple(waiting))

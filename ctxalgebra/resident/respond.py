@@ -1,9 +1,9 @@
 """The tools that find and activate the others, ready to be offered, and the answer to a call.
 
-A harness adds `LAZY`, `FIND_CAPABILITY` or `TOOL_SEARCH` to its tools, records what `respond_discovery` gives for
-a call, and lets `resident_tools` settle. Searching records nothing but its result, so it costs
-nothing else. What the model needs to know of a tool stands in the result that activated it, never
-in the system text, which would change the head.
+A harness adds `LAZY`, `FIND_CAPABILITY` or `TOOL_SEARCH` to its tools, records what
+`respond_discovery` gives for a call, and lets `resident_tools` settle. Searching records nothing
+but its result, so it costs nothing else. What the model needs to know of a tool stands in the
+result that activated it, never in the system text, which would change the head.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ TOOL_SEARCH = Tool(
         limit=_says("integer", "Most tools, 3 if left out", minimum=1, maximum=_MOST_ACTIVATED),
     ),
 )
-"""The finder of the saver: what matches is activated at once. OpenAI's own tool search has its name,
-so a call of that is answered as well."""
+"""The finder of the saver: what matches is activated at once. OpenAI's own tool search has its
+name, so a call of that is answered as well."""
 
 _SCHEMAS: Mapping[str, dict[str, Any]] = MappingProxyType(
     {tool.name: json.loads(tool.schema) for tool in (LAZY, FIND_CAPABILITY, TOOL_SEARCH)}

@@ -16,9 +16,22 @@ from ctxalgebra.compaction.shell import READ, Command, pipelines, word_set
 from ctxalgebra.compaction.signals import ERROR, Words
 from ctxalgebra.utf16 import SPACE
 
-__all__ = ["THINKING", "Routine", "is_routine", "lower_effort", "only_reads", "routine_after"]
+__all__ = [
+    "THINKING",
+    "Path",
+    "Routine",
+    "is_routine",
+    "lower_budget",
+    "lower_effort",
+    "lower_level",
+    "only_reads",
+    "put",
+    "routine_after",
+]
 
 Routine: TypeAlias = Literal["none", "eligible", "blocked"]
+Path: TypeAlias = tuple[str, ...]
+"""The names of members, from the outermost to the field."""
 
 THINKING: Final = 1024
 """The budget of tokens for thinking that is left."""
@@ -143,18 +156,25 @@ def routine_after(state: Routine, *, routine: bool) -> Routine:
     return "eligible" if routine and state != "blocked" else "blocked"
 
 
-def _lower(owner: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = owner.get(name)
-    lowered = isinstance(value, str) and value.lower() in _LOWERED
-    return {**owner, name: "low"} if lowered else owner
+def lower_level(value: Any) -> Any:
+    """Give the level of effort that is asked for instead; what is no level, or a low one, stays.
+
+    >>> lower_level("XHigh"), lower_level("minimal"), lower_level(5)
+    ('low', 'minimal', 5)
+    """
+    return "low" if isinstance(value, str) and value.lower() in _LOWERED else value
 
 
-def _less(owner: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = owner.get(name)
+def lower_budget(value: Any) -> Any:
+    """Give the budget for thinking that is asked for instead; what is none, or a small one, stays.
+
+    >>> lower_budget(4096), lower_budget(-1), lower_budget("4096")
+    (1024, -1, '4096')
+    """
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return owner
+        return value
     more = value > THINKING and (isinstance(value, int) or isfinite(value))
-    return {**owner, name: THINKING} if more else owner
+    return THINKING if more else value
 
 
 def lower_effort(payload: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -170,16 +190,38 @@ def lower_effort(payload: Mapping[str, Any]) -> Mapping[str, Any]:
     >>> lower_effort({"reasoning": {"effort": "High"}, "thinking": {"budget_tokens": 4096}})
     {'reasoning': {'effort': 'low'}, 'thinking': {'budget_tokens': 1024}}
     """
-    found = _lower(payload, "reasoning_effort")
-    for owner, name, change in (
-        ("reasoning", "effort", _lower),
-        ("output_config", "effort", _lower),
-        ("thinking", "budget_tokens", _less),
-    ):
-        inner = found.get(owner)
-        if isinstance(inner, Mapping):
-            before = cast("Mapping[str, Any]", inner)
-            after = change(before, name)
-            if after is not before:
-                found = {**found, owner: after}
+    found = payload
+    for path, lower in _FIELDS:
+        found = put(found, path, lower)
     return found
+
+
+_FIELDS: tuple[tuple[Path, Callable[[Any], Any]], ...] = (
+    (("reasoning_effort",), lower_level),
+    (("reasoning", "effort"), lower_level),
+    (("output_config", "effort"), lower_level),
+    (("thinking", "budget_tokens"), lower_budget),
+)
+
+
+def put(payload: Mapping[str, Any], path: Path, change: Callable[[Any], Any]) -> Mapping[str, Any]:
+    """Change a field of a body; the body that came in where it has none, or nothing changes.
+
+    >>> put({"a": {"b": 5000}}, ("a", "b"), lower_budget), put({}, ("a", "b"), lower_budget)
+    ({'a': {'b': 1024}}, {})
+    """
+    owners = [payload]
+    for name in path[:-1]:
+        inner = owners[-1].get(name)
+        if not isinstance(inner, Mapping):
+            return payload
+        owners.append(cast("Mapping[str, Any]", inner))
+    if path[-1] not in owners[-1]:
+        return payload
+    value = owners[-1][path[-1]]
+    changed = change(value)
+    if changed is value:
+        return payload
+    for owner, name in zip(reversed(owners), reversed(path), strict=True):
+        changed = {**owner, name: changed}
+    return cast("Mapping[str, Any]", changed)
