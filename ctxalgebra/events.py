@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ctxalgebra.errors import ProtocolViolation
 from ctxalgebra.model.checks import check_type
@@ -79,9 +79,7 @@ class Labels(NamedTuple):
 
 
 def _name(known: Labels, node: Node, _: View) -> Labels:
-    entry = node.entry
-    if type(entry) is not Label:
-        return known
+    entry = cast("Label", node.entry)
     targets, names = known
     if (old := names.get(entry.target)) is not None:
         targets, names = targets.put(old, None), names.put(entry.target, None)

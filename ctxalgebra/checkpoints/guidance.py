@@ -59,8 +59,9 @@ CUES: Mapping[str, str] = MappingProxyType(
 
 _SLOTS = "\n".join(f"{LABELS[slot]}: {cue}" for slot, cue in SLOT_CUES.items())
 
-_PLAIN = f"""Write a handoff: what the one who goes on from here has to know. One line for each slot,
-in this order, each with its label at the start of the line; `none` where there is nothing to say.
+_PLAIN = f"""Write a handoff: what the one who goes on from here has to know. One line for each
+slot, in this order, each with its label at the start of the line; `none` where there is nothing to
+say.
 {_SLOTS}"""
 
 GUIDANCE = f"""{GUIDANCE_MARKER}

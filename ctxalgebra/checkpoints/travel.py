@@ -15,7 +15,7 @@ from typing import Literal, TypeAlias
 
 from attrs import frozen
 
-from ctxalgebra.checkpoints.checkpoint import Size, size_of
+from ctxalgebra.checkpoints.receipts import Size, size_of
 from ctxalgebra.checkpoints.handoff import Handoff, build_handoff, format_defect, ticket_name
 from ctxalgebra.checkpoints.names import is_name, name_conflict
 from ctxalgebra.checkpoints.provenance import (

@@ -44,7 +44,7 @@ class Size:
 
 def size_of(view: View, measure: Measure) -> Size:
     """Count what a view shows; costs what is new since the last call."""
-    tokens = weigh(measure, view.head) + view.slots.total(measure, view.end)
+    tokens = view.slots.total(measure, view.end) + weigh(measure, view.head)
     return Size(view.end, tokens)
 
 
