@@ -125,7 +125,8 @@ def test_the_example_session_is_replayed_for_programs(capsys):
     found = json.loads(out)
     assert (found["file"], found["format"]) == (str(EXAMPLE), "pi")
     assert found["messages"] > 100
-    assert set(found) == {"file", "format", "messages", "repairs", "runs"}
+    assert set(found) == {"file", "format", "messages", "repairs", "runs", "head"}
+    assert found["head"] is None
     none, sliding, paging, full = found["runs"]
     assert [run["pipeline"] for run in found["runs"]] == ["none", "sliding", "paging", "full"]
     assert set(none) == {

@@ -2,6 +2,8 @@
 
 from ctxalgebra.replay.boundaries import Anthropic, Boundaries, OpenAI
 from ctxalgebra.replay.cache import BREAKPOINTS, CACHES, cache_named
+from ctxalgebra.replay.head_report import head_rows, head_verdict
+from ctxalgebra.replay.holding import Held, compare_tools, load_policy
 from ctxalgebra.replay.layout import Cache, Miss, Outcome
 from ctxalgebra.replay.memory import STAGES, heuristic_tagger
 from ctxalgebra.replay.prefixes import Prefixes, blocks, gemini, ideal
@@ -15,6 +17,7 @@ from ctxalgebra.replay.report import (
     verdict,
 )
 from ctxalgebra.replay.reported import Reported, compare_reported
+from ctxalgebra.replay.resident import Residency, Resident, resident_head
 
 __all__ = [
     "BREAKPOINTS",
@@ -26,25 +29,33 @@ __all__ = [
     "Cache",
     "Comparison",
     "Declared",
+    "Held",
     "Miss",
     "OpenAI",
     "Outcome",
     "Plan",
     "Prefixes",
     "Reported",
+    "Residency",
+    "Resident",
     "Run",
     "blocks",
     "cache_named",
     "cached_how",
     "compare",
     "compare_reported",
+    "compare_tools",
     "default_budget",
     "gemini",
+    "head_rows",
+    "head_verdict",
     "heuristic_tagger",
     "ideal",
+    "load_policy",
     "plan",
     "replay",
     "resend",
+    "resident_head",
     "rows",
     "verdict",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 from attrs import asdict
@@ -15,13 +15,25 @@ from ctxalgebra.codecs import Decoded, load
 from ctxalgebra.codecs.command import format_option
 from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.entries import Reply
+from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Session, path
 from ctxalgebra.replay.cache import BREAKPOINTS, CACHES, cache_named
+from ctxalgebra.replay.head_report import (
+    NO_HEAD,
+    NO_TOOLS,
+    head_rows,
+    head_verdict,
+    held_object,
+    what,
+)
+from ctxalgebra.replay.holding import Held, compare_tools, load_policy
 from ctxalgebra.replay.memory import STAGES
 from ctxalgebra.replay.replay import PIPELINES
 from ctxalgebra.replay.report import Comparison, cached_how, compare, net, rows, verdict
 from ctxalgebra.replay.reported import Reported, compare_reported
+from ctxalgebra.replay.resident import Residency, named_tools, resident_head
+from ctxalgebra.resident.policy import ToolPolicy
 from ctxalgebra.terminal import aligned, counted, repaired, say, told
 
 __all__ = ["replay"]
@@ -59,6 +71,27 @@ first, later: tokens that a mechanism left out of the requests that would have b
 show them, and out of those after that. rebilled: tokens that its breaks made the provider read
 anew. net: what is left of it, in input tokens at their full price, a cached one at a tenth. asked:
 tokens that a model would have been asked; here a rule answers, so they are no part of net.
+"""
+
+HEAD_COLUMNS: tuple[tuple[str, Callable[[_Row], str]], ...] = (
+    ("from", lambda row: f"{row['first']:,}"),
+    ("requests", lambda row: f"{row['requests']:,}"),
+    ("system", lambda row: f"{row['system_tokens']:,}"),
+    ("tools", lambda row: f"{row['tool_tokens']:,}"),
+    ("held back", lambda row: f"{row['held_tokens']:,}"),
+    ("loaded", lambda row: f"{row['loaded_tokens']:,}"),
+    ("class", lambda row: row["class"]),
+    ("rebilled", lambda row: f"{row['rebilled_tokens']:,}"),
+    ("billed", lambda row: f"{row['billed_tokens']:,}"),
+    ("what changed", what),
+)
+"""The columns of the table of heads, behind the one that says whose they are."""
+
+HEAD_LEGEND = """
+Heads are those of sending everything. from: the first request that has the head, counted from 0;
+system, tools: tokens of its system text and of its tools; held back: of tools that some other head
+has; loaded: of tools that the provider loads at a result, behind the head. rebilled: tokens that
+had been sent and stand behind the change; billed: those of them that the cache did not hold.
 """
 
 
@@ -121,6 +154,17 @@ def _cache(_context: click.Context, _parameter: click.Parameter, value: str) -> 
     help="Where a cache that is written at breakpoints has them; planned helps pipelines that edit "
     "near the end of what they sent.",
 )
+@click.option(
+    "--tools",
+    metavar="POLICY",
+    help="A JSON file with a tool policy, or a list of its layers: tell what holding tools back "
+    "would have saved.",
+)
+@click.option(
+    "--deferred",
+    is_flag=True,
+    help="The provider loads activated tools at a tool result, behind the head.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of a table.")
 def replay(
     *,
@@ -133,6 +177,8 @@ def replay(
     stages: tuple[str, ...],
     cache: str,
     breakpoints: str,
+    tools: str | None,
+    deferred: bool,
     as_json: bool,
 ) -> None:
     """Replay a recorded session and compare what its requests would have cost.
@@ -144,6 +190,7 @@ def replay(
     Tokens are a quarter of the characters. With the ideal cache, a token that an earlier request
     began with costs 0.1 of the input price, any other 1.25.
     """
+    policy = None if tools is None else load_policy(tools)
     decoded = load(file, format=form)
     total = messages(decoded.session)
     names = pipelines or PIPELINES
@@ -163,23 +210,58 @@ def replay(
             stages=stages or STAGES,
             tick=lambda done, all_: progress.update(task, completed=done, total=all_),
         )
-    reported = None if cache == "ideal" else compare_reported(decoded.session, cache)
+        found = _Told(
+            comparison,
+            None if cache == "ideal" else compare_reported(decoded.session, cache),
+            *_heads(decoded.session, policy, comparison, deferred=deferred),
+            tools,
+        )
     if as_json:
-        click.echo(json.dumps(_object(file, decoded, total, comparison, reported)))
+        click.echo(json.dumps(_object(file, decoded, total, found)))
     else:
-        _show(file, decoded, total, comparison, reported)
+        _show(file, decoded, total, found)
 
 
-def _object(
-    file: str, decoded: Decoded, total: int, comparison: Comparison, reported: Reported | None
-) -> dict[str, Any]:
+class _Told(NamedTuple):
+    """What there is to tell: of pipelines, of the file's own reports, of heads and a policy."""
+
+    comparison: Comparison
+    reported: Reported | None
+    head: Residency | None
+    held: Held | None
+    tools: str | None
+
+
+def _heads(
+    recorded: Session, policy: ToolPolicy | None, comparison: Comparison, *, deferred: bool
+) -> tuple[Residency | None, Held | None]:
+    """Tell of the heads, and of what a policy makes of them, if there are any."""
+    entries = (node.entry for node in path(recorded))
+    if not any(isinstance(entry, Head) and (entry.system or entry.tools) for entry in entries):
+        return None, None
+    options: dict[str, Any] = {
+        "deferred": deferred,
+        "cache": cache_named(comparison.cache),
+        "planned": comparison.breakpoints == "planned",
+    }
+    if policy is not None and named_tools(recorded):
+        held = compare_tools(recorded, policy, **options)
+        return (held.without, held) if held.without.stated else (None, None)
+    head = resident_head(recorded, **options)
+    return head if head.stated else None, None
+
+
+def _object(file: str, decoded: Decoded, total: int, found: _Told) -> dict[str, Any]:
+    reported, head = found.reported, found.head
     return {
         "file": file,
         "format": decoded.format,
         "messages": total,
         "repairs": [asdict(repair) for repair in decoded.repairs],
-        "runs": rows(comparison),
+        "runs": rows(found.comparison),
         **({} if reported is None else {"reported": asdict(reported)}),
+        "head": None if head is None else head_rows(head),
+        **({} if found.tools is None else {"tools": found.held and held_object(found.held)}),
     }
 
 
@@ -215,9 +297,32 @@ def _show_saved(comparison: Comparison) -> None:
         say()
 
 
-def _show(
-    file: str, decoded: Decoded, total: int, comparison: Comparison, reported: Reported | None
-) -> None:
+def _show_heads(found: _Told) -> None:
+    """Show the heads, and what a policy makes of them."""
+    if found.head is None:
+        told(NO_HEAD if found.tools is None else f"{NO_HEAD} {NO_TOOLS}")
+        say()
+        return
+    heads = {"recorded": found.head, **({} if found.held is None else {"policy": found.held.under})}
+    table = [
+        [whose, *(cell(row) for _, cell in HEAD_COLUMNS)]
+        for whose, head in heads.items()
+        for row in head_rows(head)
+    ]
+    aligned(["head", *(n for n, _ in HEAD_COLUMNS)], table, left=["class", "what changed"])
+    say()
+    told(HEAD_LEGEND)
+    say()
+    if found.held is not None:
+        told(head_verdict(found.held))
+        say()
+    elif found.tools is not None:
+        told(NO_TOOLS)
+        say()
+
+
+def _show(file: str, decoded: Decoded, total: int, found: _Told) -> None:
+    comparison, reported = found.comparison, found.reported
     say(
         f"{file}: {decoded.format}, {counted(total, 'message')}, "
         f"budget {counted(comparison.budget, 'token')}"
@@ -230,6 +335,7 @@ def _show(
     told(LEGEND)
     say()
     _show_saved(comparison)
+    _show_heads(found)
     if comparison.cache != "ideal":
         for line in cached_how(comparison).splitlines():
             told(line)

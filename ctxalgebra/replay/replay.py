@@ -1,10 +1,10 @@
 """Replay a recorded session under a pipeline, and weigh the requests that it would have sent.
 
 What is replayed are the events of the recorded path: messages, heads, requests and how they
-ended. Decisions on it belong to whoever took them and are left out, and so are labels, notes,
-asks and answers. Usage is left out too: it was reported for the requests that were sent then, and
-a stage that calibrates on it would take small requests for big ones. So tokens are those of
-the measure, for budgets and for the account alike.
+ended, and which tools were activated. Decisions on it belong to whoever took them and are left
+out, and so are labels, other notes, asks and answers. Usage is left out too: it was reported for
+the requests that were sent then, and a stage that calibrates on it would take small requests for
+big ones. So tokens are those of the measure, for budgets and for the account alike.
 
 An assistant message that no `Sent` announces is the reply to a request that nobody recorded; one
 is made for it.
@@ -22,7 +22,7 @@ from attrs import frozen
 from ctxalgebra.breakpoints import Placed, common_messages, plan_breakpoints
 from ctxalgebra.ledger import Tally, savings
 from ctxalgebra.model.checks import check_callable, check_fields, check_type, mistyped
-from ctxalgebra.model.entries import Reply, Sent
+from ctxalgebra.model.entries import Note, Reply, Sent
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Message, Opaque, user
@@ -33,6 +33,7 @@ from ctxalgebra.project import Request, project
 from ctxalgebra.replay.cache import cache_named, check_choice
 from ctxalgebra.replay.layout import Cache, Miss
 from ctxalgebra.replay.memory import PAGING, STAGES, full
+from ctxalgebra.resident.activation import NOTE
 from ctxalgebra.tokens import chars4, check_positive
 from ctxalgebra.transforms.pipeline import Pipeline, Stage, pipeline
 from ctxalgebra.transforms.select import limits
@@ -40,8 +41,12 @@ from ctxalgebra.transforms.select import limits
 __all__ = [
     "PIPELINES",
     "Declared",
+    "Event",
     "Plan",
     "Run",
+    "events",
+    "followed",
+    "leaves_at",
     "plan",
     "recorded_requests",
     "replay",
@@ -174,15 +179,31 @@ class Run:
     saved: tuple[tuple[str, Tally], ...] = ()
 
 
-def _events(recorded: Session) -> Iterator[Message | Head | Sent | Reply]:
+Event = Message | Head | Sent | Reply | Note
+
+
+def events(recorded: Session) -> Iterator[Event]:
     """Give what is replayed, with a request in front of each assistant message that has none."""
     for node in path(recorded):
         entry = node.entry
         if isinstance(entry, Message) and entry.role == "assistant":
             yield Sent(inferred=True)
             yield Reply("completed", entry)
-        elif isinstance(entry, Message | Head | Sent | Reply):
+        elif isinstance(entry, Message | Head | Sent | Reply) or (
+            isinstance(entry, Note) and entry.name == NOTE
+        ):
             yield entry
+
+
+def followed(session: Session, entry: Event) -> Session:
+    """Record what is no request; a reply to a request that could not be made stands by itself."""
+    if not isinstance(entry, Reply):
+        return record(session, entry)
+    if session.view.flight >= 0:
+        return record(session, Reply(entry.outcome, entry.message))
+    if entry.message is not None and entry.outcome == "completed":
+        return record(session, entry.message)
+    return session
 
 
 def recorded_requests(recorded: Session) -> int:
@@ -192,7 +213,7 @@ def recorded_requests(recorded: Session) -> int:
     >>> recorded_requests(record(Session(), user("a"), assistant("b")))
     1
     """
-    return sum(isinstance(entry, Sent) for entry in _events(recorded))
+    return sum(isinstance(entry, Sent) for entry in events(recorded))
 
 
 def resend(recorded: Session, settle: Stage) -> Iterator[Session]:
@@ -212,20 +233,13 @@ def resend(recorded: Session, settle: Stage) -> Iterator[Session]:
     """
     check_callable(settle, "settle")
     session = Session()
-    for entry in _events(recorded):
-        match entry:
-            case Sent():
-                # Without the recorded decisions all may be withheld: then there is nothing to send.
-                if session.view.end:
-                    session = record(settle(session), entry)
-                    yield session
-            case Reply() if session.view.flight >= 0:
-                session = record(session, Reply(entry.outcome, entry.message))
-            case Reply():
-                if entry.message is not None and entry.outcome == "completed":
-                    session = record(session, entry.message)
-            case _:
-                session = record(session, entry)
+    for entry in events(recorded):
+        if not isinstance(entry, Sent):
+            session = followed(session, entry)
+        elif session.view.end:
+            # Without the recorded decisions all may be withheld: then there is nothing to send.
+            session = record(settle(session), entry)
+            yield session
 
 
 def slide(view: View, budget: int, measure: Measure = chars4) -> int:
@@ -317,7 +331,7 @@ class _Validity:
         return self._broken or broken(self._judged, len(messages))
 
 
-def _time(session: Session, clock: int | None) -> int | None:
+def leaves_at(session: Session, clock: int | None) -> int | None:
     """Give the time of the request that leaves, if it has one; a clock that goes back stands."""
     entry = None if session.leaf is None else session.leaf.entry
     time = entry.time if isinstance(entry, Sent) else None
@@ -384,7 +398,7 @@ def replay(
             else cache.place(request)
         )
         # The response of the request before began before this one left, whatever clocks say.
-        time = _time(session, clock)
+        time = leaves_at(session, clock)
         clock = clock if time is None else time
         state, outcome = cache.take(state, placed, time=time, began=time)
         extends = True

@@ -43,11 +43,13 @@ __all__ = [
     "HeldBack",
     "Worth",
     "activate",
+    "activated_by",
     "activated_tools",
     "active_tools",
     "deferred_tools",
     "held_back",
     "plan_tools",
+    "read_snapshot",
     "reset",
     "resident_tools",
     "snapshot",
@@ -89,8 +91,12 @@ def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
 
-def _read(data: str) -> tuple[tuple[str, ...], bool] | None:
-    """Read a snapshot, of this version with whatever else it holds; None for what is none."""
+def read_snapshot(data: str) -> tuple[tuple[str, ...], By] | None:
+    """Read a snapshot, of this version with whatever else it holds; None for what is none.
+
+    >>> read_snapshot('{"version":1,"activatedTools":["web"],"catalogHash":"x"}')
+    (('web',), 'host')
+    """
     try:
         value: object = json.loads(data, parse_constant=_refuse)
     except (ValueError, RecursionError):
@@ -104,7 +110,8 @@ def _read(data: str) -> tuple[tuple[str, ...], bool] | None:
     listed = cast("list[object]", names)
     if not all(isinstance(name, str) for name in listed):
         return None
-    return tuple(dict.fromkeys(cast("list[str]", listed))), given.get("by") == "model"
+    by: By = "model" if given.get("by") == "model" else "host"
+    return tuple(dict.fromkeys(cast("list[str]", listed))), by
 
 
 def _carried(node: Node) -> bool:
@@ -125,10 +132,10 @@ def _step(known: _Known, node: Node, view: View) -> _Known:
         points = tuple((name, node.number if at < 0 else at) for name, at in known.points)
         return known._replace(points=points)
     note = cast("Note", entry)
-    found = _read(note.data) if note.name == NOTE else None
+    found = read_snapshot(note.data) if note.name == NOTE else None
     if found is None:
         return known
-    names, by_model = found
+    names, by_model = found[0], found[1] == "model"
     points = tuple((name, at) for name, at in known.points if at >= 0 or name in names)
     if by_model:
         fresh = [name for name in names if name not in known.activated]
@@ -155,7 +162,7 @@ def _loaded(session: Session) -> dict[str, int]:
 def _claim(known: _Owned, node: Node, _view: View) -> _Owned:
     entry = node.entry
     if isinstance(entry, Note):
-        found = _read(entry.data) if entry.name == NOTE else None
+        found = read_snapshot(entry.data) if entry.name == NOTE else None
         return (
             known
             if found is None
@@ -194,6 +201,16 @@ def activated_tools(session: Session) -> tuple[str, ...]:
     ('web',)
     """
     return fold(session, _KNOWN).activated
+
+
+def activated_by(session: Session) -> By:
+    """Say who asked for the last snapshot on this path: the model or the host.
+
+    >>> from ctxalgebra import Session, record
+    >>> activated_by(record(Session(), snapshot(["web"], by="model")))
+    'model'
+    """
+    return "model" if fold(session, _KNOWN).by_model else "host"
 
 
 def active_tools(session: Session) -> tuple[str, ...]:
