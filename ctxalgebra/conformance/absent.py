@@ -16,37 +16,15 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
         "a function of the original's earlier version",
         "travel",
         """
-        seed_validate_handoff_structure seed_build_label_maps seed_format_context_usage_pressure
+        seed_format_context_usage_pressure
         seed_classify_context_usage_nudge_level seed_restore_context_usage_nudge_state
         seed_reminder_machine seed_calculate_context_usage_breakdown seed_classify_message_tokens
-        seed_fix_orphaned_tool_use seed_find_last_meaningful_entry
-        """,
-    ),
-    (
-        "the library repairs by other rules: kernel.repair",
-        "travel",
-        """
-        analyze_tool_protocol build_safe_current_provider_fallback
-        """,
-    ),
-    (
-        "labels name entries by number here: kernel.labels",
-        "travel",
-        """
-        build_label_maps resolve_target_id
         """,
     ),
     (
         "not in the library yet",
         "travel",
         """
-        is_reserved_target_name sanitize_terminal_text optional_string extract_text_from_content
-        extract_text_from_content_bounded get_meaningful_skip_reason get_message_role_label
-        describe_entry_snippet build_canonical_handoff normalize_handoff_wire format_handoff_defect
-        derive_return_ticket_name is_canonical_acm_handoff canonical_field
-        find_containing_assistant_tool_batch has_open_latest_user_turn
-        has_open_user_turn_at_assistant rebuild_acm_context_packet
-        collect_trusted_acm_travel_transactions build_travel_target_facts scan_protocol_anchor
         calculate_context_usage_pressure format_token_count format_context_usage_pressure
         build_gauge_suffix append_suffix_patch gauge_machine aggregate_messages
         estimate_usage_after_message_change estimate_usage_from_aggregates format_context_usage

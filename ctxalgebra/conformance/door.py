@@ -36,9 +36,11 @@ from ctxalgebra.conformance import (
     skills_session,
     toolpolicy,
     travel,
+    travel_handoff,
     travel_host,
     travel_host_work,
     travel_mutation,
+    travel_packet,
 )
 from ctxalgebra.conformance.absent import ABSENT
 from ctxalgebra.conformance.operations import Operation, Refusal, call
@@ -68,9 +70,11 @@ _MODULES = (
     skills_saver,
     toolpolicy,
     travel,
+    travel_handoff,
     travel_host,
     travel_host_work,
     travel_mutation,
+    travel_packet,
 )
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(
