@@ -76,8 +76,13 @@ def _scalar(event: Any, file: str | None, line: int) -> Json:
     return Number(value) if _NUMBER.fullmatch(value) else value
 
 
-def read_yaml(text: str, *, file: str | None = None) -> Json:
+def read_yaml(text: str, *, file: str | None = None, unique: bool = False) -> Json:
     """Read a YAML document as a JSON value; numbers keep their text.
+
+    Args:
+        text: one document.
+        file: its name, for errors.
+        unique: refuse a key that stands twice, as YAML does; else the last one counts.
 
     Raises:
         DecodeError: `invalid-yaml`, `invalid-number`, `too-deep`, `missing-extra` (no pyyaml), with
@@ -117,6 +122,8 @@ def read_yaml(text: str, *, file: str | None = None) -> Json:
         elif key is None:
             if name != "ScalarEvent":
                 raise DecodeError("invalid-yaml", "a key is no text", file=file, line=line)
+            if unique and event.value in holder:
+                raise DecodeError("invalid-yaml", "a key stands twice", file=file, line=line)
             keys[-1] = str(event.value)
         else:
             holder[key] = value

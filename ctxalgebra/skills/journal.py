@@ -19,7 +19,7 @@ import json
 from collections.abc import Mapping
 from hashlib import sha256
 from types import MappingProxyType
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 from attrs import evolve, frozen
 
@@ -304,14 +304,14 @@ def safely(read: Mapping[str, str] | Read) -> Read:
     >>> safely({"a": "Do it"})(Skill("a"))
     'Do it'
     """
-    texts: object = read
-    if not callable(texts) and not isinstance(texts, Mapping):
+    given: Any = read
+    if not callable(given) and not isinstance(given, Mapping):
         raise mistyped(read, "texts by name, or a function", "read")
     give: Read = read if callable(read) else lambda skill: read[skill.name]
 
     def reading(skill: Skill) -> str:
         try:
-            text: object = give(skill)
+            text: Any = give(skill)
         except Exception as error:
             why = getattr(error, "strerror", None) or type(error).__name__
             message = f"the file of {skill.name} can't be read: {why}"

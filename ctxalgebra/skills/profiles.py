@@ -7,7 +7,7 @@ Nothing is changed while the documents can't be read. Source: skills and saver, 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, cast
 
@@ -27,6 +27,7 @@ __all__ = [
     "add",
     "change",
     "fallback",
+    "meant",
     "opened",
     "remove",
     "save",
@@ -237,25 +238,20 @@ def _chosen(now: Opened, id: object) -> Profile:
     return found
 
 
-def switch(store: Profiles, typed: object) -> Opened:
-    """Use another profile.
+def meant(typed: object, profiles: Sequence[Profile]) -> Profile | None:
+    """Choose the profile that a typed text means: what fits best counts, then the first (W37).
 
     Args:
-        store: the documents.
-        typed: its name or id as it is, or in another case, or how its name is typed; what fits best
-            counts (W37).
+        typed: a name or id as it is, or in another case, or how a name is typed.
+        profiles: what there is.
 
-    Raises:
-        InvalidArgument: as `opened`; `invalid-argument`, there is none.
-
-    >>> switch(add(Profiles(), "Work A").store, " default ").active.name
-    'Default'
+    >>> meant("B", [Profile("b", "A"), Profile("x", "B")]).id
+    'x'
     """
-    now = opened(store)
     given = text(typed)
     low, like = given.lower(), token(given).lower()
     fits: list[tuple[int, int]] = []
-    for at, each in enumerate(now.profiles):
+    for at, each in enumerate(profiles):
         same = (
             each.name == given,
             each.id == given,
@@ -265,9 +261,26 @@ def switch(store: Profiles, typed: object) -> Opened:
         )
         if True in same:
             fits.append((same.index(True), at))
-    if not fits:
+    return profiles[min(fits)[1]] if fits else None
+
+
+def switch(store: Profiles, typed: object) -> Opened:
+    """Use another profile.
+
+    Args:
+        store: the documents.
+        typed: as `meant` takes it.
+
+    Raises:
+        InvalidArgument: as `opened`; `invalid-argument`, there is none.
+
+    >>> switch(add(Profiles(), "Work A").store, " default ").active.name
+    'Default'
+    """
+    now = opened(store)
+    found = meant(typed, now.profiles)
+    if found is None:
         raise _wrong(f"there is no profile {typed!r}", "id")
-    found = now.profiles[min(fits)[1]]
     return opened(_with(now.store, active=found.id))
 
 

@@ -29,7 +29,7 @@ __all__ = [
 _COMMAND = "skill:"
 
 
-@frozen
+@frozen(cache_hash=True)
 class Skill:
     """Hold what is known of a skill.
 

@@ -8,6 +8,7 @@ nothing is billed again. Source: skills and saver, sections 9 to 11.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -35,7 +36,6 @@ __all__ = [
     "MOST_READ",
     "SKILL",
     "SKILL_SEARCH",
-    "index_of",
     "rank_by",
     "respond_skills",
 ]
@@ -102,31 +102,26 @@ def _sound(skills: Sequence[Skill]) -> Iterator[Skill]:
             yield skill if same else evolve(skill, description=about, path=path)
 
 
-def index_of(skills: Sequence[Skill]) -> Index:
-    """Index skills, so that searching them costs nothing but the search.
-
-    >>> [item.name for item in index_of([Skill("a")]).items]
-    ['a']
-    """
-    return Index(tuple(Capability(s.name, s.description, "skill") for s in _sound(skills)))
+@lru_cache(maxsize=16)
+def _indexed(skills: tuple[Skill, ...]) -> Index:
+    """Index skills, once for a scope: what is rare in it is not what is rare among all."""
+    return Index(tuple(Capability(s.name, s.description, "skill") for s in skills))
 
 
-def rank_by(index: Index, ranking: str | Ranking = "default") -> Rank:
-    """Rank skills as `resident.rank` does.
+def rank_by(ranking: str | Ranking = "default") -> Rank:
+    """Rank skills as `resident.rank` does; those that were ranked before are indexed already.
 
     Args:
-        index: over the skills, and whatever else.
         ranking: a name of `RANKINGS`, or a function like those.
 
     >>> some = (Skill("unit-test", "Write a unit test"), Skill("contests"))
-    >>> [skill.name for skill in rank_by(index_of(some))(some, "tests", 5)]
+    >>> [skill.name for skill in rank_by()(some, "tests", 5)]
     ['unit-test']
     """
 
     def ranked(skills: Sequence[Skill], query: str, most: int) -> list[Skill]:
         known = {skill.name: skill for skill in skills}
-        others = {item.name for item in index.items if item.name not in known}
-        found = rank(index, query, ranking=ranking, kind="skill", left_out=others, most=most)
+        found = rank(_indexed(tuple(known.values())), query, ranking=ranking, most=most)
         return [known[one.capability.name] for one in found]
 
     return ranked
@@ -268,7 +263,6 @@ def respond_skills(
     *,
     skills: Skills,
     read: Mapping[str, str] | Read,
-    index: Index | None = None,
     ranking: str | Ranking = "default",
 ) -> tuple[Entry, ...]:
     """Answer a call of `skill_search` or `skill`: give what is to be recorded.
@@ -286,7 +280,6 @@ def respond_skills(
         call: its name is that of `SKILL_SEARCH` or `SKILL`.
         skills: what there is; its scope holds where none was chosen in the session.
         read: the texts of the files by name, or what gives the text of one.
-        index: over the skills, where it was made before (`index_of`).
         ranking: as `resident.rank` takes it.
 
     Reads: notes, what is shown.
@@ -308,15 +301,10 @@ def respond_skills(
     answer = _ANSWERS.get(call.name)
     if answer is None:
         raise InvalidArgument("invalid-argument", f"{call.name!r} is no tool of skills")
-    if index is not None:
-        check_type(index, Index, "index")
     now = skills_at(session, skills)
     known = tuple(_sound(now.known))
-    if index is None and call.name == SKILL_SEARCH.name:
-        index = index_of(known)
-    nothing = index_of(())
-    ranked = rank_by(index or nothing, ranking)
-    rank_by(nothing, ranking)((), "", 1)
+    ranked = rank_by(ranking)
+    ranked((), "", 1)
     reading = _within(safely(read), now.known)
     place = _Place(session, evolve(now, known=known), reading, ranked)
     try:

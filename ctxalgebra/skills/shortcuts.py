@@ -7,7 +7,7 @@ saver, section 7.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from attrs import frozen
@@ -23,6 +23,7 @@ __all__ = [
     "called",
     "called_skill",
     "group_of",
+    "meanings",
     "named",
     "profile_of",
     "skill_of",
@@ -62,6 +63,30 @@ class Wrong:
     reason: str
 
 
+def meanings(names: Iterable[tuple[str, _T]]) -> Callable[[str], _T | None]:
+    """Make of names a function that chooses as `named` does, for many texts.
+
+    >>> meanings([("x y", 1), ("x_y", 2)])("X_Y")
+    2
+    """
+    exact: dict[str, _T] = {}
+    lower: dict[str, _T] = {}
+    like: dict[str, _T] = {}
+    for name, value in names:
+        exact.setdefault(name, value)
+        lower.setdefault(name.lower(), value)
+        like.setdefault(token(name).lower(), value)
+
+    def meant(typed: str) -> _T | None:
+        low = typed.lower()
+        for known, key in ((exact, typed), (lower, low), (like, low)):
+            if key in known:
+                return known[key]
+        return None
+
+    return meant
+
+
 def named(typed: str, names: Iterable[tuple[str, _T]]) -> _T | None:
     """Choose what a typed text means: by the name as it is, in another case, or by its token.
 
@@ -72,15 +97,7 @@ def named(typed: str, names: Iterable[tuple[str, _T]]) -> _T | None:
     >>> named("X_Y", [("x y", 1), ("x_y", 2)])
     2
     """
-    best: tuple[int, _T] | None = None
-    low = typed.lower()
-    for name, value in names:
-        if name == typed:
-            return value
-        rank = 1 if name.lower() == low else 2 if token(name).lower() == low else 3
-        if rank < (best[0] if best else 3):
-            best = rank, value
-    return best[1] if best else None
+    return meanings(names)(typed)
 
 
 def group_of(typed: str, groups: Iterable[Group]) -> Group | None:
