@@ -112,6 +112,7 @@ from ctxalgebra.laws.strategies import (
     sessions,
 )
 from ctxalgebra.model.view import EMPTY_VIEW, Slots
+from ctxalgebra.usage import remind
 
 # By name: some modules are hidden by functions that are called like them.
 check_module, gate, journal, selecting, view = (
@@ -184,6 +185,8 @@ STAGES = {
         mixed,
     ),
     "write_facts": partial(write_facts, tools=("read",), over=1),
+    "remind": partial(remind, window=150),
+    "remind, then select": pipeline(partial(remind, window=90), partial(select, budget=60)),
     "nothing": pipeline(),
 }
 """Every shipped stage, and pipelines of them."""
