@@ -210,7 +210,10 @@ def shape_effort(
     {'generationConfig': {'thinkingConfig': {'thinkingBudget': 1024}}}
     """
     state = routine_state(session)
-    for field, body in (("payload", payload), ("previous", {} if previous is None else previous)):
+    for field, body in (
+        ("payload", payload),
+        ("previous", payload if previous is None else previous),
+    ):
         if not isinstance(cast("object", body), Mapping):
             raise mistyped(body, "an object", field)
     if cast("object", api) not in get_args(Api):
