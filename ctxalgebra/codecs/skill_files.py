@@ -15,6 +15,7 @@ behind the front matter is read when it is loaded (`skill_text`).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any, Final
@@ -276,10 +277,9 @@ def read_skills(folder: str | Path, *, follow: bool = False) -> SkillFiles:
         raise mistyped(folder, "a path", "folder")
     check_type(follow, bool, "follow")
     root = Path(folder)
-    try:
+    there = False
+    with suppress(OSError, ValueError):  # some paths can't be asked for, as longer ones than any
         there = root.is_dir()
-    except ValueError:
-        there = False
     if not there:
         raise DecodeError("unreadable", "not a folder", file=str(folder))
     known: dict[str, Skill] = {}
