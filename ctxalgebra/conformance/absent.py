@@ -13,23 +13,9 @@ __all__ = ["ABSENT"]
 
 _NAMES: tuple[tuple[str, str, str], ...] = (
     (
-        "a function of the original's earlier version",
-        "travel",
-        """
-        seed_format_context_usage_pressure
-        seed_classify_context_usage_nudge_level seed_restore_context_usage_nudge_state
-        seed_reminder_machine seed_calculate_context_usage_breakdown seed_classify_message_tokens
-        """,
-    ),
-    (
         "not in the library yet",
         "travel",
         """
-        calculate_context_usage_pressure format_token_count format_context_usage_pressure
-        build_gauge_suffix append_suffix_patch gauge_machine aggregate_messages
-        estimate_usage_after_message_change estimate_usage_from_aggregates format_context_usage
-        summary_depth select_fold_references find_nearest_save_point ledger_machine refresh_machine
-        delivery_machine
         checkpoint travel timeline_search_tree
         timeline_render_tree timeline_budgets timeline_snippet
         """,

@@ -36,11 +36,13 @@ from ctxalgebra.conformance import (
     skills_session,
     toolpolicy,
     travel,
+    travel_delivery,
     travel_handoff,
     travel_host,
     travel_host_work,
     travel_mutation,
     travel_packet,
+    travel_usage,
 )
 from ctxalgebra.conformance.absent import ABSENT
 from ctxalgebra.conformance.operations import Operation, Refusal, call
@@ -70,11 +72,13 @@ _MODULES = (
     skills_saver,
     toolpolicy,
     travel,
+    travel_delivery,
     travel_handoff,
     travel_host,
     travel_host_work,
     travel_mutation,
     travel_packet,
+    travel_usage,
 )
 
 OPERATIONS: Mapping[str, Operation] = MappingProxyType(
