@@ -153,8 +153,8 @@ def _offers(word: str, skills: Skills) -> tuple[str, _Offers]:
         members = [s for s in known if id in config.memberships.get(s.name, ())]
         return rest, _skills(f"/{lead}:", members, known)
     commands = (
-        (_SKILL[1:], Candidate(_SKILL, "skill", "call a skill or a group", "command")),
-        (_PROFILE[1:], Candidate(_PROFILE, "skill-profile", "use another profile", "command")),
+        (_SKILL[1:-1], Candidate(_SKILL, "skill", "call a skill or a group", "command")),
+        (_PROFILE[1:-1], Candidate(_PROFILE, "skill-profile", "use another profile", "command")),
     )
     return word[1:], (*commands, *_groups("/", short))
 
