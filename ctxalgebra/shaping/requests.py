@@ -59,11 +59,12 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
 
 
 def _is_routine(message: Message, calls: tuple[ToolCall, ...]) -> bool:
-    call = next((call for call in calls if call.id == message.call), None)
-    if call is None:
-        return False
     text = "\n".join(part.text for part in message.parts if isinstance(part, Text))
-    return is_routine(call.name, _arguments(call), text, failed=message.error)
+    return any(
+        is_routine(call.name, _arguments(call), text, failed=message.error)
+        for call in calls
+        if call.id == message.call
+    )
 
 
 def _step(known: _Steps, node: Node, _view: View) -> _Steps:
