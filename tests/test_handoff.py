@@ -1,4 +1,4 @@
-"""Handoffs, names of entries, and what goes to a terminal: slow readings of the rules, odd input."""
+"""Handoffs, names of entries, what goes to a terminal: slow readings of the rules, odd input."""
 
 from __future__ import annotations
 
