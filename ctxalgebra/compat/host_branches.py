@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ctxalgebra.compat.host_context import messages_of
 from ctxalgebra.compat.host_entries import LAST, Entry, branch, name_of
 from ctxalgebra.compat.host_files import FileOps, file_ops, named_before
-from ctxalgebra.compat.host_usage import entry_tokens
+from ctxalgebra.compat.host_usage import counted, entry_tokens
 
 __all__ = ["BranchMessages", "LeftBranch", "collect_entries", "prepare_branch_entries"]
 
@@ -70,12 +70,14 @@ def prepare_branch_entries(entries: Sequence[Entry], budget: float = 0) -> Branc
 
     Raises:
         DecodeError: `wrong-type`, an entry of type `message` holds none.
-        InvalidArgument: `wrong-type`, a message can't be weighed.
+        InvalidArgument: `wrong-type`, a message can't be weighed; `invalid-argument`, the budget
+            is no number of the host's.
 
     >>> user = {"type": "message", "message": {"role": "user", "content": "12345678"}}
     >>> prepare_branch_entries([user, user, user], 5).tokens
     4
     """
+    limit = counted(budget, "budget")
     summaries = (entry for entry in entries if entry.get("type") == "branch_summary")
     before = [named for entry in summaries for named in named_before(entry)]
     chosen: list[Entry] = []
@@ -87,8 +89,8 @@ def prepare_branch_entries(entries: Sequence[Entry], budget: float = 0) -> Branc
             continue
         asked += messages
         tokens = entry_tokens(entry)
-        over = budget > 0 and total + tokens > budget
-        if not over or (entry.get("type") in _SUMMARIES and total < budget * 0.9):
+        over = limit > 0 and total + tokens > limit
+        if not over or (entry.get("type") in _SUMMARIES and total < limit * 0.9):
             chosen += messages
             total += tokens
         if over:

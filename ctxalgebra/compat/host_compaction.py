@@ -19,13 +19,13 @@ from ctxalgebra.compat.host_context import (
 )
 from ctxalgebra.compat.host_entries import Entry, name_of
 from ctxalgebra.compat.host_files import FileOps, file_ops, named_before
-from ctxalgebra.compat.host_usage import CompactionSettings, entry_tokens, estimate_context
+from ctxalgebra.compat.host_usage import CompactionSettings, counted, entry_tokens, estimate_context
 from ctxalgebra.errors import InvalidArgument
 
 __all__ = ["CutPoint", "Preparation", "find_cut_point", "find_turn_start", "prepare_compaction"]
 
-_TURNS = frozenset({"user", "bashExecution", "custom", "branchSummary", "compactionSummary"})
-_CUTS = _TURNS | {"assistant"}
+_TURNS = ("user", "bashExecution", "custom", "branchSummary", "compactionSummary")
+_CUTS = (*_TURNS, "assistant")
 
 
 class CutPoint(NamedTuple):
@@ -67,7 +67,7 @@ class Preparation(NamedTuple):
     settings: CompactionSettings
 
 
-def _contributes(entry: Entry, roles: frozenset[str]) -> bool:
+def _contributes(entry: Entry, roles: tuple[str, ...]) -> bool:
     if entry.get("type") == "compaction":
         return False
     return any(message.get("role") in roles for message in messages_of(entry))
@@ -110,13 +110,14 @@ def find_cut_point(
 
     Raises:
         DecodeError: `wrong-type`, an entry of type `message` holds none.
-        InvalidArgument: `invalid-argument`, the range is not one of entries; `wrong-type`, a
-            message can't be weighed.
+        InvalidArgument: `invalid-argument`, the range is not one of entries, or `keep` no number
+            of the host's; `wrong-type`, a message can't be weighed.
 
     >>> user = {"type": "message", "message": {"role": "user", "content": "12345678"}}
     >>> find_cut_point([user, user, user], 4)
     CutPoint(first=1, turn=-1)
     """
+    limit = counted(keep, "keep")
     places = _range(entries, start, len(entries) if end is None else end)
     cuts = [at for at in places if _contributes(entries[at], _CUTS)]
     if not cuts:
@@ -125,7 +126,7 @@ def find_cut_point(
     for at in reversed(places):
         tokens = entry_tokens(entries[at])
         weight += tokens
-        if tokens and weight >= keep:
+        if tokens and weight >= limit:
             cut = cuts[min(bisect_left(cuts, at), len(cuts) - 1)]
             break
     while cut > start and not messages_of(entries[cut - 1]):
@@ -152,7 +153,7 @@ def prepare_compaction(
     Raises:
         DecodeError: `cyclic-parent`; `wrong-type`, an entry of type `message` holds none.
         InvalidArgument: `unknown-entry`, the last entry has no id; `wrong-type`, a message can't
-            be weighed.
+            be weighed; `invalid-argument`, what is to be kept is no number of the host's.
 
     >>> prepare_compaction([]) is None
     True

@@ -24,7 +24,7 @@ __all__ = [
     "session_context",
 ]
 
-_EMPTY_LISTS = frozenset({"user", "assistant", "toolResult"})
+_EMPTY_LISTS = ("user", "assistant", "toolResult")
 
 
 @frozen

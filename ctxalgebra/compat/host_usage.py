@@ -7,6 +7,7 @@ arguments weighs what the host's agent core gives it; its other function fails t
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isfinite
 from typing import NamedTuple, cast
 
 from attrs import frozen
@@ -15,6 +16,7 @@ from ctxalgebra.codecs.pi_weights import WITHOUT_ARGUMENTS, host_tokens
 from ctxalgebra.compat.host_context import last_compaction, messages_of, session_context
 from ctxalgebra.compat.host_entries import LAST, Entry, path_of
 from ctxalgebra.compat.paging_tokens import response_usage
+from ctxalgebra.errors import InvalidArgument
 
 __all__ = [
     "CompactionSettings",
@@ -22,6 +24,7 @@ __all__ = [
     "ContextUsage",
     "context_tokens",
     "context_usage",
+    "counted",
     "entry_tokens",
     "estimate_context",
     "is_recoverable_length",
@@ -62,6 +65,24 @@ class ContextUsage(NamedTuple):
 
 
 _BROKEN = ("aborted", "error")
+
+
+def counted(number: float, name: str) -> float:
+    """Give back a number that the host can count with.
+
+    Raises:
+        InvalidArgument: `invalid-argument`, it is too large for the host's numbers, or none.
+
+    >>> counted(7, "budget")
+    7
+    """
+    try:
+        fine = isfinite(number)
+    except OverflowError:
+        fine = False
+    if not fine:
+        raise InvalidArgument("invalid-argument", "no number of the host", field=name)
+    return number
 
 
 def _weight(messages: Sequence[Entry]) -> int:
@@ -135,17 +156,19 @@ def context_usage(
 
     Raises:
         DecodeError: `cyclic-parent`, `wrong-type`.
-        InvalidArgument: `unknown-entry`; `wrong-type`, a message can't be weighed.
+        InvalidArgument: `unknown-entry`; `wrong-type`, a message can't be weighed;
+            `invalid-argument`, the window is no number of the host's.
 
     >>> context_usage([], 1000)
     ContextUsage(tokens=0, window=1000, percent=0.0)
     """
-    if window <= 0:
+    if counted(window, "window") <= 0:
         return None
     if _stale(path_of(entries, leaf)):
         return ContextUsage(None, window, None)
     tokens = estimate_context(session_context(entries, leaf).messages).tokens
-    return ContextUsage(tokens, window, tokens / window * 100)
+    percent = tokens / window * 100
+    return ContextUsage(tokens, window, percent if isfinite(percent) else None)
 
 
 def should_compact(
@@ -153,11 +176,16 @@ def should_compact(
 ) -> bool:
     """Say whether the window is nearly full.
 
+    Raises:
+        InvalidArgument: `invalid-argument`, one of them is no number of the host's.
+
     >>> should_compact(111_616, 128_000), should_compact(111_617, 128_000)
     (False, True)
     """
     settings = settings or CompactionSettings()
-    return settings.enabled and tokens > window - settings.reserve_tokens
+    reserve = counted(settings.reserve_tokens, "reserve_tokens")
+    limit = counted(window, "window") - reserve
+    return settings.enabled and counted(tokens, "tokens") > limit
 
 
 def is_recoverable_length(message: Entry, desired: float) -> bool:
