@@ -1,4 +1,4 @@
-"""The command line: replay, requests, explain, convert, conformance. Needs the extra `cli`."""
+"""The command line: replay, requests, explain, convert, skills, conformance (extra `cli`)."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from ctxalgebra.codecs.command import convert
         from ctxalgebra.commands.explain import explain
         from ctxalgebra.commands.requests import requests
+        from ctxalgebra.commands.skills import skills
         from ctxalgebra.conformance.command import conformance
         from ctxalgebra.replay.command import replay
         from ctxalgebra.terminal import run
@@ -31,4 +32,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         sys.stderr.write("The command line needs click and rich: pip install 'ctxalgebra[cli]'\n")
         return 2
-    return run((replay, requests, explain, convert, conformance), __version__, arguments)
+    return run((replay, requests, explain, convert, skills, conformance), __version__, arguments)

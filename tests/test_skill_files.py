@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import json
 import os
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ctxalgebra import CtxError, DecodeError, InvalidArgument
+from ctxalgebra.cli import main
 from ctxalgebra.codecs import skill_files
 from ctxalgebra.codecs.cassette import read_yaml
 from ctxalgebra.codecs.skill_files import (
@@ -21,6 +23,7 @@ from ctxalgebra.codecs.skill_files import (
     read_skills,
     skill_text,
 )
+from ctxalgebra.commands import skills as skills_command
 from ctxalgebra.skills.loading import frontmatter, strip_frontmatter
 from ctxalgebra.skills.records import Skill
 
@@ -356,3 +359,77 @@ def test_a_file_that_changes_is_read_as_it_is_then(tmp_path):
     for gone in (skill, Skill("x", path="a\0b"), Skill("x", path=str(tmp_path)), Skill("x")):
         with pytest.raises(DecodeError, match="unreadable"):
             skill_text(gone)
+
+
+# The command
+
+
+def command(capsys, *arguments):
+    code = main(["skills", *map(str, arguments)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def test_the_command_lists_skills_and_problems(tmp_path, capsys):
+    put(
+        tmp_path,
+        "deploy",
+        front("name: deploy", "description: x\u202ey", body="Use the tdd skill."),
+    )
+    put(tmp_path, "tdd", front("name: tdd", "description: Test first", body="Red."))
+    put(tmp_path, "odd", front("name: \x1b", "description: x"))
+    put(tmp_path, "secret", front("name: secret", "description: x", "disable-model-invocation: on"))
+    put(tmp_path, "empty", front("name: empty", "description: x", body=""))
+    code, out, err = command(capsys, tmp_path)
+    assert (code, err) == (0, "")
+    assert "3 skills, 2 problems; a list of them takes " in out.splitlines()[0]
+    rows = [line.split() for line in out.splitlines()[4:7]]
+    assert rows == [
+        ["deploy", "the", "model", "5", "tdd", "xy"],
+        ["secret", "a", "person", "2", "x"],
+        ["tdd", "the", "model", "1", "Test", "first"],
+    ]
+    assert out.splitlines()[8].startswith("invalid-yaml: ")
+    assert out.splitlines()[9].startswith("missing-field: ")
+    assert "\x1b" not in out
+    code, out, err = command(capsys, tmp_path, "--json")
+    told = json.loads(out)
+    assert [row["name"] for row in told["skills"]] == ["deploy", "secret", "tdd"]
+    assert [row["needs"] for row in told["skills"]] == [["tdd"], [], []]
+    assert [row["for_model"] for row in told["skills"]] == [True, False, True]
+    assert [row["code"] for row in told["problems"]] == ["invalid-yaml", "missing-field"]
+    assert told["listed_tokens"] > 0
+
+
+def test_the_command_without_skills_or_problems(tmp_path, capsys):
+    assert command(capsys, tmp_path)[1] == (
+        f"{tmp_path}: 0 skills, 0 problems; a list of them takes 0 tokens of every request\n"
+    )
+    put(tmp_path / "real", "a")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    assert "1 skill, 1 problem" in command(capsys, tmp_path)[1]
+    assert "1 skill, 0 problems" in command(capsys, tmp_path, "--follow")[1]
+    code, out, err = command(capsys, tmp_path / "nope")
+    assert (code, out) == (2, "")
+    assert err.startswith("error: unreadable: not a folder")
+
+
+def test_a_file_that_went_before_it_was_loaded_is_a_problem(tmp_path, capsys, monkeypatch):
+    put(tmp_path, "a")
+
+    def gone(skill):
+        Path(skill.path).unlink()
+        return skill_text(skill)
+
+    monkeypatch.setattr(skills_command, "skill_text", gone)
+    _, out, _ = command(capsys, tmp_path)
+    assert "0 skills, 1 problem" in out
+    assert "unreadable: No such file" in out
+
+
+def test_the_options_of_the_command_are_told():
+    page = Path(__file__).resolve().parents[1] / "docs" / "reference" / "commands.md"
+    text = page.read_text("utf-8").partition("\n## skills\n")[2]
+    options = [o.opts[0] for o in skills_command.skills.params if o.opts[0].startswith("--")]
+    assert options == ["--follow", "--json"]
+    assert [line.split("`")[1] for line in text.splitlines() if line.startswith("| `--")] == options
