@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 from attrs import field, frozen
 
-from ctxalgebra.checkpoints.names import Names, is_reserved, name_conflict, read_names
+from ctxalgebra.checkpoints.names import Names, is_reserved, name_conflict
 from ctxalgebra.checkpoints.outcome import (
     SETTLEMENTS,
     Labelled,
@@ -22,6 +22,7 @@ from ctxalgebra.checkpoints.outcome import (
     classify,
     presence,
 )
+from ctxalgebra.compat.travel_labels import read_labels
 
 __all__ = [
     "Allowed",
@@ -165,8 +166,7 @@ def _try(call: Callable[[], object]) -> tuple[str | None, bool]:
 
 
 def _names(journal: Journal) -> Names[str]:
-    labels = (entry for entry in journal.entries.values() if entry.get("type") == "label")
-    return read_names((str(entry.get("targetId")), entry.get("label") or "") for entry in labels)
+    return read_labels(journal.entries.values())
 
 
 def _label_entry(journal: Journal, target: str, name: str) -> str:

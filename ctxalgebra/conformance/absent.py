@@ -16,7 +16,7 @@ _NAMES: tuple[tuple[str, str, str], ...] = (
         "not in the library yet",
         "travel",
         """
-        checkpoint travel timeline_search_tree
+        timeline_search_tree
         timeline_render_tree timeline_budgets timeline_snippet
         """,
     ),
