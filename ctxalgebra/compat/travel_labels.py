@@ -92,8 +92,11 @@ def _root(known: Mapping[str, Entry], path: Sequence[Entry]) -> str:
     first = name_of(path[0]) if path else None
     if first is not None:
         return first
-    tops = (name for name, entry in known.items() if entry.get("parentId") not in known)
-    return next(tops, "")
+    for name, entry in known.items():
+        parent = entry.get("parentId")
+        if not isinstance(parent, str) or parent not in known or parent == name:
+            return name
+    return ""
 
 
 def resolve(
