@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from importlib import import_module
+from pathlib import Path
+
 import pytest
 
 import ctxalgebra
@@ -315,3 +319,15 @@ def test_parts_of_a_reply_stand_in_a_fixed_order():
         '[Assistant tool calls]: ls(a="\u00e9", b={"c":[1]}); pwd(); ()'
     )
     assert serialize([{"role": "assistant", "content": "text"}, {"role": "user"}]) == ""
+
+
+# The page
+
+
+def test_every_name_is_told_on_its_page():
+    root = Path(__file__).resolve().parents[1]
+    page = (root / "docs/reference/host.md").read_text("utf-8")
+    told = {word for text in re.findall(r"`([^`]+)`", page) for word in re.findall(r"\w+", text)}
+    stems = {path.stem for path in (root / "ctxalgebra/compat").glob("host_*.py")}
+    modules = [import_module(f"ctxalgebra.compat.{stem}") for stem in stems]
+    assert stems | {name for module in modules for name in module.__all__} <= told

@@ -5,5 +5,6 @@ kept here beside it, pure, on the host's plain JSON messages: for ports that hav
 the original, and for measuring the two against each other. Only the conformance door uses it.
 
 Profiles: `paging_*` is the paging extension, version 0.3.6; `memory_*` is the working memory,
-version 0.2.0, without the faults that nobody may want (each module says which).
+version 0.2.0, without the faults that nobody may want (each module says which); `host_*` is the
+host itself, version 0.84.0, without what makes it hang or cut nothing.
 """
