@@ -3,7 +3,7 @@
 from ctxalgebra.usage.boundaries import Boundary, Folded, Requests, begun, folded
 from ctxalgebra.usage.budget import CAP, TIERS, Reading, segments, tier, token_text
 from ctxalgebra.usage.cycle import Cycle, observe, renewed, restore, take
-from ctxalgebra.usage.estimates import HANDOFF, Moved, moved, pressure_of, replaced
+from ctxalgebra.usage.estimates import HANDOFF, Moved, moved, pressure_at, pressure_of, replaced
 from ctxalgebra.usage.gauge import gauge
 from ctxalgebra.usage.kinds import Breakdown, breakdown, breakdown_text, grid
 from ctxalgebra.usage.odometer import (
@@ -43,6 +43,7 @@ __all__ = [
     "grid",
     "moved",
     "observe",
+    "pressure_at",
     "pressure_of",
     "remind",
     "renewed",

@@ -10,13 +10,13 @@ from typing import Literal
 
 from attrs import frozen
 
-from ctxalgebra.calibration import estimate
+from ctxalgebra.calibration import Calibration, calibrate, costs, estimate
 from ctxalgebra.model.session import Session
 from ctxalgebra.model.view import Measure
 from ctxalgebra.tokens import chars4
 from ctxalgebra.usage.budget import Number, Reading
 
-__all__ = ["HANDOFF", "Moved", "moved", "pressure_of", "replaced"]
+__all__ = ["HANDOFF", "Moved", "moved", "pressure_at", "pressure_of", "replaced"]
 
 HANDOFF = 400
 """Tokens that a handoff is expected to cost, wherever a fold is estimated before it is written."""
@@ -65,6 +65,42 @@ def pressure_of(session: Session, *, window: int, measure: Measure = chars4) -> 
     return Reading(estimate(session, measure=measure), window)
 
 
+def pressure_at(
+    session: Session, there: Session, *, window: int, measure: Measure = chars4
+) -> Reading:
+    """Read how full the window would be elsewhere in a session, by what is known here.
+
+    Where no report tells of the path there, the messages that both show cost what they were billed
+    here, and the others are scaled as here: so a fold never seems to cost more than what it
+    replaces (W10).
+
+    Args:
+        session: where one is.
+        there: where one would go, see `events.travel`.
+        window: the model's context window in tokens.
+        measure: tokens of a message or head.
+
+    Raises:
+        InvalidArgument: as `pressure_of`.
+
+    >>> from ctxalgebra import *
+    >>> session, _ = send(record(Session(), user("x" * 8000)))
+    >>> session = reply(session, "completed", assistant("ok"), usage=Usage(300, 1))
+    >>> pressure_at(session, at_leaf(session, 0), window=10_000).tokens
+    300
+    """
+    if calibrate(there, measure=measure) != Calibration():
+        return pressure_of(there, window=window, measure=measure)
+    known, now, then = costs(session, measure=measure), session.view, there.view
+    same, most = 0, min(now.end, then.end)
+    if then.slots is now.slots:
+        same = most
+    while same < most and now.slots.messages[same] == then.slots.messages[same]:
+        same += 1
+    rest = then.slots.total(measure, then.end) - then.slots.total(measure, same)
+    return Reading(known.head + known.sums[same] + known.fit.scaled(rest), window)
+
+
 @frozen
 class Moved:
     """Compare two contexts: readings, and how many messages they show.
@@ -95,7 +131,8 @@ class Moved:
 def moved(before: Session, after: Session, *, window: int, measure: Measure = chars4) -> Moved:
     """Compare what two sessions show: before and after a travel, a cut, a fold.
 
-    Counts what is shown; a call without a result counts as the one message that it is.
+    Counts what is shown; a call without a result counts as the one message that it is. What comes
+    after is read by what is known before, see `pressure_at`.
 
     Raises:
         InvalidArgument: as `pressure_of`.
@@ -106,5 +143,5 @@ def moved(before: Session, after: Session, *, window: int, measure: Measure = ch
     'decreased'
     """
     first = pressure_of(before, window=window, measure=measure)
-    second = pressure_of(after, window=window, measure=measure)
+    second = pressure_at(before, after, window=window, measure=measure)
     return Moved(first, second, before.view.end, after.view.end)

@@ -19,7 +19,7 @@ from ctxalgebra.model.session import Fold, Node, Session, find, fold
 from ctxalgebra.model.view import Measure, View
 from ctxalgebra.tokens import chars4
 from ctxalgebra.usage.budget import Reading
-from ctxalgebra.usage.estimates import HANDOFF, pressure_of
+from ctxalgebra.usage.estimates import HANDOFF, pressure_at, pressure_of
 from ctxalgebra.usage.odometer import Needle, Odometer, due, fold_points, gauge_text
 from ctxalgebra.usage.reminders import hidden
 
@@ -131,6 +131,6 @@ def gauge(session: Session, *, window: int, measure: Measure = chars4) -> str:
 def _needle(session: Session, place: int, window: int, measure: Measure) -> Needle:
     """Estimate what a fold to an entry would leave, with the handoff."""
     there = travel(session, place)
-    tokens = pressure_of(there, window=window, measure=measure).tokens + HANDOFF
+    tokens = pressure_at(session, there, window=window, measure=measure).tokens + HANDOFF
     removed = session.view.end - there.view.end - 1
     return Needle(Reading(tokens, window).pressure, removed)
