@@ -169,7 +169,9 @@ class _Holding:
         return activate(session, names, policy=self.policy, registered=self.registered, by=by)
 
     def _fresh(self, session: Session, called: Sequence[str]) -> tuple[str, ...]:
-        """List those of the called tools that would have to be activated."""
+        """List those of the called tools that have to be activated."""
+        if not called:
+            return ()
         after = activated_tools(self._activated(session, called, "model"))
         return tuple(name for name in after if name not in activated_tools(session))
 
@@ -219,7 +221,7 @@ class _Holding:
         offered = {tool.name for tool in session.head.tools}
         if self.deferred:
             loaded = deferred_tools(session, policy=self.policy, registered=self.registered)
-            offered |= {one.tool.name for one in loaded}
+            offered |= {one.tool.name for one in loaded if one.active}
         self.unmet.update(name for name in called if name in self.registry and name not in offered)
 
 

@@ -50,8 +50,9 @@ class Resident:
         system: tokens of the system text, `tools` of the tools in the head.
         held: tokens of the tools that are held back: there are such, but not in this request.
         loaded: names of the tools that were loaded at a result, behind the head; `behind` their
-            tokens.
-        activated, gone: names of the tools that the request before did not have, and that it had.
+            tokens. They are sent as long as that result is, also when they are given back.
+        activated, gone: names of the tools that can be called since the request before, and that
+            can't be any more.
         kind: what became of the tools, in the words of `Reconciled`.
         changes: what differs from the head of the request before.
         rebilled: tokens that had been sent and stand behind a change of the head, the head itself
@@ -125,11 +126,15 @@ def named_tools(recorded: Session) -> dict[str, Tool]:
 
 
 class _Before(NamedTuple):
-    """The request before: what is told of it, what it was told from, its entry number."""
+    """The request before: what is told of it, what it was told from, its entry number.
+
+    Fields: `able`, the names of the tools that can be called.
+    """
 
     told: Resident
     head: Head
     behind: tuple[Tool, ...]
+    able: tuple[str, ...]
     number: int
 
 
@@ -184,15 +189,16 @@ def _kind(before: tuple[str, ...], now: tuple[str, ...], wanted: Iterable[str], 
     return "native-candidate" if by == "model" and grown else "fallback"
 
 
-def _changed(told: Resident, head: Head, before: _Before, session: Session) -> Resident:
+def _changed(
+    told: Resident, head: Head, able: tuple[str, ...], before: _Before, session: Session
+) -> Resident:
     """Say what differs from the request before."""
-    had = (*before.told.names, *before.told.loaded)
-    has = (*told.names, *told.loaded)
+    had = before.able
     return evolve(
         told,
-        activated=tuple(name for name in has if name not in had),
-        gone=tuple(name for name in had if name not in has),
-        kind=_kind(had, has, activated_tools(session), activated_by(session)),
+        activated=tuple(name for name in able if name not in had),
+        gone=tuple(name for name in had if name not in able),
+        kind=_kind(had, able, activated_tools(session), activated_by(session)),
         changes=head_drift(before.head, head),
     )
 
@@ -296,6 +302,9 @@ def weigh_heads(
         view, request = session.view, project(session)
         loaded = deferred_tools(session, policy=policy, registered=registered) if deferred else ()
         behind = _behind(request, loaded)
+        given_back = {one.tool.name for one in loaded if not one.active}
+        tools = (*immediate(view.head).tools, *behind)
+        able = tuple(tool.name for tool in tools if tool.name not in given_back)
         request = _with(request, loaded)
         profile = model.profile(request.head.route)
         placed = (
@@ -311,17 +320,18 @@ def weigh_heads(
         if before is None:
             told = weigher.stands(0, view.head, behind)
             told = evolve(told, kind="initial" if told.names else "no-op")
-        elif view.head == before.head and behind == before.behind:
+        elif (view.head, behind, able) == (before.head, before.behind, before.able):
             told = evolve(
                 before.told, request=len(found), activated=(), gone=(), kind="no-op", changes=(),
                 rebilled=0, billed=0,
             )  # fmt: skip
         else:
             told = weigher.stands(len(found), view.head, behind)
-            told = _changed(told, view.head, before, session)
-            known = _known(request, view, before.number, measure)
-            rebilled = known if told.changes else 0
-            told = evolve(told, rebilled=rebilled, billed=max(0, known - outcome.read))
+            told = _changed(told, view.head, able, before, session)
+            if told.changes or told.kind != "no-op":
+                known = _known(request, view, before.number, measure)
+                rebilled = known if told.changes else 0
+                told = evolve(told, rebilled=rebilled, billed=max(0, known - outcome.read))
         found.append(told)
-        before = _Before(told, view.head, behind, view.flight)
+        before = _Before(told, view.head, behind, able, view.flight)
     return Residency(tuple(found), total, cost)
