@@ -656,10 +656,7 @@ def test_w13_one_rule_says_which_handoffs_count(facts):
         "another note": [Note("other", good.data), user(text)],
         "another name": [Note(NOTE, good.data.replace("start", "begin")), user(text)],
         "another state of the turn": [Note(NOTE, good.data.replace("true", "false")), user(text)],
-        "another version": [
-            Note(NOTE, good.data.replace('"version":1', '"version":2')),
-            user(text),
-        ],
+        "another version": [newer, user(text)],
         "another spelling": [Note(NOTE, good.data.replace(":1,", ": 1,")), user(text)],
         "no facts": [Note(NOTE, "{}"), user(text)],
         "a list": [Note(NOTE, "[]"), user(text)],

@@ -41,6 +41,7 @@ from ctxalgebra.explain import carried
 from ctxalgebra.model.checks import check_text, check_type, mistyped
 from ctxalgebra.model.entries import Answer, Ask, Label, Note, Sent, UsageReport
 from ctxalgebra.model.gate import record
+from ctxalgebra.model.head import Head
 from ctxalgebra.model.session import Session, at_node, check_session, find
 from ctxalgebra.model.view import HEAD, Measure, View, weigh
 from ctxalgebra.tokens import chars4
@@ -298,7 +299,7 @@ def _plan(
         size_of(after.view, measure),
         depth,
         summary_depth(landed) + 1,
-        _cached(session, landed, facts.landed, measure),
+        _cached(session, after.head, facts.landed, measure),
         _notices(session, landed, target, facts),
         len(session),
         facts.origin,
@@ -318,13 +319,15 @@ def _notices(session: Session, landed: Session, target: Target, facts: Facts) ->
     return tuple(name for name, holds in told.items() if holds)
 
 
-def _cached(session: Session, landed: Session, landing: int, measure: Measure) -> int:
+def _cached(session: Session, head: Head, landing: int, measure: Measure) -> int:
     """Measure what leads a request that was sent, as far as the landing and the path tell."""
     there = find(session, landing, along="log") if landing >= 0 else None
     stood = at_node(session, there).view
-    head, shown = landed.head, -1
+    shown = -1
     if stood.sent is not None and stood.sent.head == head:
-        shown = stood.fixed
+        # Behind a break that no request has shown yet, slots stand elsewhere than they were sent.
+        broke = None if stood.flight >= 0 else stood.broke
+        shown = stood.fixed if broke is None else min(stood.fixed, max(broke.at, 0))
     if there is not None and stood.head == head:
         for child in behind(session, there):
             if type(child.entry) is Sent:
