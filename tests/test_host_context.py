@@ -111,11 +111,13 @@ def test_what_was_migrated_stays_as_it_is(version):
 
 
 def test_a_compaction_names_the_line_that_it_kept_first():
-    cuts = [{"type": "compaction", "firstKeptEntryIndex": at} for at in (0, 1, 2, 9, -1, "1")]
+    cuts = [
+        {"type": "compaction", "firstKeptEntryIndex": at} for at in (0, 1, 4, 6, 9, -1, 1.5, "1")
+    ]
     migrated = migrate_entries([{"type": "session"}, user("x"), *cuts])[2:]
     kept = [new.get("firstKeptEntryId") for new in migrated]
-    assert kept == [None, "m1", "m2", None, None, None]
-    assert ["firstKeptEntryIndex" in new for new in migrated] == [*[False] * 5, True]
+    assert kept == [None, "m1", "m4", None, None, None, None, None]
+    assert ["firstKeptEntryIndex" in new for new in migrated] == [*[False] * 7, True]
 
 
 def test_without_a_header_entries_are_of_version_one():

@@ -133,9 +133,10 @@ def _chained(entries: Sequence[Entry]) -> list[dict[str, Any]]:
             new |= {"id": ids[at], "parentId": above}
             above = ids[at]
             first = new.get("firstKeptEntryIndex")
-            if new.get("type") == "compaction" and type(first) is int:
+            if new.get("type") == "compaction" and type(first) in (int, float):
                 del new["firstKeptEntryIndex"]
-                kept = ids[first] if 0 <= first < len(ids) else None
+                # What comes later can't be kept, and has no name yet.
+                kept = ids[first] if type(first) is int and 0 <= first <= at else None
                 if kept is not None:
                     new["firstKeptEntryId"] = kept
         migrated.append(new)

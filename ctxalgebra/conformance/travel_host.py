@@ -45,7 +45,7 @@ def host_get_branch(
     *, entries: list[dict[str, Any]], leaf_id: str | None = LAST, from_id: str | None = LAST
 ) -> Any:
     """List the entries from the root to one."""
-    return _ids(branch(entries, leaf_id if from_id is LAST else from_id))
+    return _ids(branch(entries, leaf_id if from_id is LAST or from_id is None else from_id))
 
 
 def host_convert_to_llm(*, messages: list[dict[str, Any]]) -> Any:
