@@ -33,10 +33,11 @@ from ctxalgebra import (
     tool_result,
     travel,
     user,
+    working_memory,
 )
 from ctxalgebra.codecs import journal as journal_codec
 from ctxalgebra.resident.discovery import RANKINGS
-from ctxalgebra.skills import profiles
+from ctxalgebra.skills import journal, profiles, respond
 from ctxalgebra.skills.config import Config
 from ctxalgebra.skills.config import record as config_record
 from ctxalgebra.skills.groups import Group
@@ -51,7 +52,7 @@ from ctxalgebra.skills.journal import (
     shown_skills,
     skills_at,
 )
-from ctxalgebra.skills.loading import Loaded, strip_frontmatter
+from ctxalgebra.skills.loading import Loaded, load, strip_frontmatter
 from ctxalgebra.skills.records import Skill
 from ctxalgebra.skills.respond import (
     MOST_BYTES,
@@ -663,6 +664,19 @@ def test_a_skill_stays_word_for_word_through_compaction_and_limits():
     assert "is loaded already" in told(fetched(session, "review", 1, read=texts))
 
 
+def test_a_skill_stays_word_for_word_in_a_working_memory():
+    texts = long_skill()
+    session = fetched(Session(), "review", read=texts)
+    before = told(session)
+    for at in range(4):
+        session, request = send(working_memory()(session))
+        shown = [m.parts[0].text for m in request.messages if m.name == "skill"]
+        assert shown == [before]
+        call = ToolCall(f"x{at}", "bash", '{"command":"make"}')
+        session = reply(session, "completed", assistant(call))
+        session = record(session, tool_result(call.id, "line\n" * 5_000, name="bash"))
+
+
 def test_a_skill_that_somebody_typed_stays_word_for_word_too():
     texts = long_skill()
     found = heard(Session(), "/skill:review", skills=EVERYTHING, read=texts)
@@ -790,3 +804,65 @@ def test_answers_cost_what_is_there():
     assert sum(isinstance(node.entry, Note) for node in log(session)) == 300
     size = max(len(node.entry.data) for node in log(session) if isinstance(node.entry, Note))
     assert size < 120
+
+
+# Teeth
+
+
+def remembered(session, loaded):
+    """Believe notes, whatever is shown."""
+    known = {load.name: load.root for load in loaded_skills(session)}
+    return {skill.name: known[skill.name] for skill, _ in loaded.bodies if skill.name in known}
+
+
+def rescoped(before, after):
+    """Forget what a search allowed."""
+    return noted(evolve(before, allowed=frozenset()), evolve(after, allowed=frozenset()))
+
+
+MUTANTS = {
+    "believes notes, whatever is shown": (
+        respond, "shown_skills", remembered,
+        lambda: test_what_is_not_shown_word_for_word_is_loaded_again("cut"),
+    ),
+    "believes notes, whatever a file holds now": (
+        respond, "shown_skills", remembered,
+        lambda: test_what_is_not_shown_word_for_word_is_loaded_again("changed"),
+    ),
+    "shows everything again": (
+        respond, "shown_skills", lambda session, loaded: {},
+        test_laws_over_searches_loads_cuts_and_travels,
+    ),
+    "looks only at what is in the window already": (
+        journal, "_standing",
+        lambda view, n: view.slots.messages[view.slot(n)] if view.slot(n) >= 0 else None,
+        test_calls_of_one_turn_do_not_double_a_text,
+    ),
+    "keeps what was allowed in memory only": (
+        respond, "noted", rescoped,
+        test_the_scope_and_what_was_allowed_survive_the_file,
+    ),
+    "allows in every profile what one allowed": (
+        journal, "_chosen", lambda data: journal._Chosen("p0", Scope(), frozenset({"deploy"})),
+        test_what_was_allowed_holds_until_the_next_search_and_is_given_back_by_travel,
+    ),
+    "loads for a model what is manual": (
+        respond, "loaded",
+        lambda skills, name, read: ("active-scope", load([name], skills.known, Config(), read)),
+        test_manual_skills_are_neither_found_nor_loaded,
+    ),
+    "writes bodies as they are": (
+        respond, "bundle",
+        lambda found, shown: "\n".join(["</skill-orchestrator>", *(t for _, t in found.bodies)]),
+        test_w36_a_text_can_not_close_what_it_stands_in,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_tests_have_teeth(name, monkeypatch):
+    module, attribute, other, check = MUTANTS[name]
+    check()
+    monkeypatch.setattr(module, attribute, other)
+    with pytest.raises(AssertionError):
+        check()
