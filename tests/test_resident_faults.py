@@ -91,6 +91,24 @@ def test_w22_nothing_else_of_a_prompt_changes(start, middle, end, introduced):
     assert told == f"{before}\n\nSTUB{end}"
 
 
+# W23, W26: words
+
+
+def test_w23_parts_of_words_and_stop_words_are_no_hits():
+    design = Capability("frontend-design", "Design user interface layouts in CSS", "skill")
+    theme = Capability("theme-builder", "Builds documentation themes", "skill")
+    (only,) = rank(Index((theme, design)), "help me with the ui layout")
+    assert only.capability is design
+
+
+def test_w26_words_of_other_scripts_are_found():
+    review = Capability("review", "代码 审查 流程", "skill")
+    checks = Capability("grosse", "Größe prüfen déjà vu", "skill")
+    index = Index((Capability("other", "nothing of it", "skill"), review, checks))
+    assert [one.capability for one in rank(index, "代码审查")] == [review]
+    assert [one.capability for one in rank(index, "größe prüfen")] == [checks]
+
+
 # W24: a weak hit, and what the finder costs
 
 
