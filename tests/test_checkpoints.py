@@ -630,6 +630,28 @@ def test_a_cut_in_between_is_undone_by_going_back():
     assert project(back).messages[: len(whole.messages) - 1] == whole.messages[:-1]
 
 
+def test_what_is_cached_ends_at_a_break_that_no_request_has_shown():
+    session = record(talk(), assistant("So far."))
+    number = session.view.slots.numbers[4]
+    cut = record(session, Cut(number, user("[cut]"), "old", breaks=True))
+    here = f"#{len(cut) - 1}"
+    away = travel(cut, 1)
+    assert plan_travel(away, target=here, handoff=NOTES).cached == chars4(session.head)
+    # Once it was sent, what it shows is cached.
+    sent, request = send(record(cut, user("go on")))
+    whole = chars4(request.head) + sum(map(chars4, request.messages))
+    plan = plan_travel(travel(sent, 1), target=f"#{len(sent) - 2}", handoff=NOTES)
+    assert plan.cached == whole
+    # Along the path, a later request tells of an answer, too.
+    longer = round_of(sent_on(sent), 7)
+    plan = plan_travel(longer, target=f"#{len(sent)}", handoff=NOTES)
+    assert plan.cached == whole + chars4(assistant("Hm."))
+
+
+def sent_on(session):
+    return record(reply(session, "completed", assistant("Hm.")), user("more"))
+
+
 # Who is believed
 
 

@@ -326,9 +326,7 @@ class Travels(RuleBasedStateMachine):
 
     def arrive(self, plan, before, after):
         place = plan.ticket.place
-        self.left.append(
-            (plan.ticket.name, place, shown_at(before, place), before.leaf.number)
-        )
+        self.left.append((plan.ticket.name, place, shown_at(before, place), before.leaf.number))
         handoff = max(n.number for n in path(after) if isinstance(n.entry, Note)) + 1
         self.genuine.add(handoff)
         self.take(after)
@@ -372,6 +370,10 @@ class Travels(RuleBasedStateMachine):
         # It goes somewhere.
         landed = travel(before, plan.target.number)
         place = plan.ticket.place
+        assert plan.target.off_path or plan.target.number < place
+        assert plan.abandoned == open_calls(landed)
+        assert labels(after)[place] == plan.ticket.name
+        assert plan.facts.call not in before.view.open or len(before.view.open) == 1
         assert project(landed).messages != shown_at(before, place).messages
         assert place == self.naive_place()
         assert plan.target.off_path is (find(before, plan.target.number) is None)
@@ -535,3 +537,152 @@ TestTravels = Travels.TestCase
 TestTravels.settings = settings(
     stateful_step_count=40, max_examples=60, deadline=None, suppress_health_check=SLOW
 )
+
+
+# Does it notice? Each mutant damages one thing; the machine must fail of it.
+
+
+def inside(module, name, new):
+    """Damage a function for its own module."""
+    return lambda mp: mp.setattr(module, name, new(getattr(module, name)))
+
+
+def plans(**changes):
+    """Damage the plan."""
+
+    def damage(sound):
+        return lambda *given: evolve(
+            plan := sound(*given), **{name: change(plan) for name, change in changes.items()}
+        )
+
+    return inside(travelling, "_plan", damage)
+
+
+def step_of(module, name, new):
+    """Damage the step of a fold."""
+
+    def damage(mp):
+        what = getattr(module, name)
+        mp.setattr(module, name, evolve(what, step=new(what.step)))
+
+    return damage
+
+
+def without_tickets(sound):
+    return lambda session, place, name, goal: evolve(sound(session, place, name, goal), place=0)
+
+
+def forgets_waiting(sound):
+    def arrived(session, *rest):
+        return sound(at_leaf(session, -1) if session.view.waiting else session, *rest)
+
+    return arrived
+
+
+def trusts_notes(sound):
+    """Believe whatever stands behind a note with facts."""
+
+    def read(node):
+        before = node.parent
+        if before is not None and isinstance(before.entry, Note):
+            facts = provenance._facts(before.entry)
+            if facts is not None:
+                return provenance.HandedOver(node.number, facts, HANDOFF)
+        return sound(node)
+
+    return read
+
+
+def trusts_texts(sound):
+    return lambda entry: sound(entry) or sound(Note(provenance.NOTE, entry.data))
+
+
+def old_heads(mp):
+    """Let the head of the target hold there."""
+
+    def bare(landed, since):
+        node = landed.leaf
+        while node is not None and isinstance(node.entry, Head) and node.number >= since:
+            node = node.parent
+        return at_leaf(landed, -1 if node is None else node.number)
+
+    sound = travelling._arrived
+    mp.setattr(travelling, "travel", lambda s, number: bare(travel(s, number), len(s)))
+    mp.setattr(travelling, "_arrived", lambda s, *rest: bare(sound(s, *rest), len(s)))
+
+
+MUTANTS = {
+    "calls stay open where a journey lands": inside(
+        travelling, "open_calls", lambda _: lambda _session: ()
+    ),
+    "a journey lands on the bare entry": inside(
+        travelling, "travel", lambda _: lambda session, n: at_leaf(session, n)
+    ),
+    "a ticket is put somewhere else": inside(travelling, "_ticket", without_tickets),
+    "a ticket is told and not written": inside(
+        travelling, "label", lambda _: lambda session, *_rest: session
+    ),
+    "what waited is forgotten": inside(travelling, "_arrived", forgets_waiting),
+    "no distance is zero": inside(travelling, "_is_shown", lambda _: lambda *_given: False),
+    "each distance is zero": inside(travelling, "_is_shown", lambda _: lambda *_given: True),
+    "what is abandoned is not told": plans(abandoned=lambda _: ()),
+    "depth counts nothing": plans(depth_after=lambda plan: plan.depth_before),
+    "all is cached": plans(cached=lambda plan: plan.after.tokens),
+    "nothing is cached": plans(cached=lambda _: 0),
+    "sizes leave out the head": inside(
+        receipts, "weigh", lambda _: lambda _measure, _head: 0
+    ),
+    "the head of then stays": old_heads,
+    "places are where calls are open": step_of(
+        targets, "_COMPLETE",
+        lambda _: lambda known, node, view: known._replace(newest=node.number)
+        if view.end
+        else known,
+    ),
+    "labels are places": lambda mp: mp.setattr(
+        targets, "_COMPLETE", evolve(targets._COMPLETE, reads=None)
+    ),
+    "a name has many entries": step_of(
+        events, "_LABELS",
+        lambda _: lambda known, node, _view: events.Labels(
+            known.targets.put(node.entry.name, node.entry.target),
+            known.names.put(node.entry.target, node.entry.name or None),
+        ),
+    ),
+    "any label gives way": inside(receipts, "is_addressable", lambda _: lambda _name: False),
+    "notes are believed": inside(provenance, "_read", trusts_notes),
+    "a note of any name is believed": inside(provenance, "_facts", trusts_texts),
+    "a note is believed wherever it stands": inside(
+        provenance, "_lands", lambda _: lambda _note, _facts: True
+    ),
+    "words beside a call close the turn": step_of(
+        provenance, "_PATH",
+        lambda sound: lambda known, node, view: sound(
+            known, node, view
+        )._replace(open=sound(known, node, view).open and not calling(node.entry)),
+    ),
+    "a plan depends on what was asked before": inside(
+        travelling, "free_name",
+        lambda sound: lambda session, name: sound(session, f"{name}{random.getrandbits(20)}"),
+    ),
+}  # fmt: skip
+
+
+def calling(entry):
+    message = entry.message if isinstance(entry, Reply) else entry
+    return bool(message is not None and message.calls)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_the_machine_notices(mutant, monkeypatch):
+    MUTANTS[mutant](monkeypatch)
+    quick = settings(
+        max_examples=60,
+        stateful_step_count=40,
+        phases=(Phase.generate,),
+        deadline=None,
+        suppress_health_check=SLOW,
+    )
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - of whatever it dies
+        run_state_machine_as_test(Travels, settings=quick)
+    assert not isinstance(caught.value, NameError | AttributeError)
