@@ -711,3 +711,49 @@ def test_a_search_activates_what_is_held_back_and_is_bounded():
     assert account(send(session)[0]).rebilled == 0
     _, text = search(session, 5)
     assert "missing" in text
+
+
+ANY = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "web", "tool_reference"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["type", "name", "tool_name", "defer_loading", "content"]), inner
+        )
+    ),
+    max_leaves=8,
+)
+ENTRIES = st.lists(
+    ANY | st.sampled_from([NOW, later("web"), later("zip"), later("zip", type="function")]),
+    max_size=4,
+)
+
+
+@given(ENTRIES, ENTRIES, ANY | st.sampled_from([REFERS, FOUND]), st.integers(0, 4))
+def test_whatever_tools_are_a_body_extends_itself(tools, others, messages, at):
+    body = tools_body(*tools, messages=messages)
+    assert byte_drift(body, body) == ()
+    more = tools_body(*tools[:at], later("new"), *tools[at:], messages=messages)
+    assert byte_drift(body, more) == byte_drift(more, body) == ()
+    told = byte_drift(body, tools_body(*others, messages=messages))
+    assert len({one.path for one in told}) == len(told)
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(NAMES), st.integers(-1, 6), st.integers(-1, 6)), max_size=4)
+)
+def test_whatever_is_to_be_loaded_there_is_a_body_or_a_code(given_):
+    deferred = [Deferred(TOOLS_OF[name], at, index) for name, at, index in given_]
+    codes = {outcome(api, deferred) for api in (anthropic, openai_responses)}
+    assert codes <= {"", "invalid-argument"}
+    codes = {outcome(api, deferred) for api in (openai_chat, gemini)}
+    assert codes == {"not-deferrable" if deferred else ""}
+
+
+def outcome(api, deferred):
+    """Give the code with which a request is refused; empty for a body that is JSON."""
+    try:
+        json.dumps(api.encode_request(RESULT, deferred=deferred))
+    except InvalidArgument as error:
+        return error.code
+    return ""
