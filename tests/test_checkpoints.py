@@ -533,11 +533,14 @@ def test_what_the_user_said_beside_the_call_comes_along():
 
 def test_the_head_of_now_holds_there_and_nothing_is_cached_then():
     session = record(talk(), Head(system="another"))
-    plan = plan_travel(asked(session), target="root", handoff=NOTES, call="t1")
-    after = apply_travel(asked(session), plan)
+    plan = plan_travel(session, target="root", handoff=NOTES)
+    after = apply_travel(session, plan)
     assert after.head == Head(system="another")
     assert plan.cached == 0
     assert handoffs(after)[0].facts == plan.facts
+    # A request under this head has shown it meanwhile.
+    plan = plan_travel(asked(session), target="root", handoff=NOTES, call="t1")
+    assert plan.cached == chars4(session.head) + chars4(user("Fix the parser, please"))
 
 
 def test_a_loop_that_must_keep_its_thinking_gets_its_head_behind_the_handoff():

@@ -43,7 +43,7 @@ from ctxalgebra.model.entries import Answer, Ask, Label, Note, Sent, UsageReport
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.session import Session, at_node, check_session, find
-from ctxalgebra.model.view import HEAD, Measure, View, weigh
+from ctxalgebra.model.view import HEAD, Measure, Slots, View, weigh
 from ctxalgebra.tokens import chars4
 
 __all__ = ["Plan", "Ticket", "apply_travel", "plan_travel"]
@@ -335,9 +335,16 @@ def _cached(session: Session, head: Head, landing: int, measure: Measure) -> int
             if type(child.entry) not in _BESIDE:
                 break
     sent = session.view.sent
-    if sent is not None and sent.head == head and sent.slots is stood.slots:
-        shown = max(shown, min(sent.end, stood.end))
+    if sent is not None and sent.head == head:
+        shown = max(shown, _leads(sent.slots, stood.slots, min(sent.end, stood.end)))
     return weigh(measure, head) + stood.slots.total(measure, shown) if shown >= 0 else 0
+
+
+def _leads(one: Slots, other: Slots, most: int) -> int:
+    """Count how many of the first slots are alike; at once where it is one array."""
+    if one is other or one.messages[:most] == other.messages[:most]:
+        return most
+    return next(i for i in range(most) if one.messages[i] != other.messages[i])
 
 
 def _arrived(session: Session, landed: Session, facts: Facts, handoff: Handoff) -> Session:
