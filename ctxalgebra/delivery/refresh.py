@@ -67,7 +67,7 @@ def refresh(state: Refresh, event: RefreshEvent) -> Refresh:
             return evolve(state, pending=False)
         case "done":
             return Refresh()
-        case Failure(error=error):
+        case _:
             attempts = min(state.attempts + 1, ATTEMPTS)
             pending = state.pending and attempts < ATTEMPTS
-            return Refresh(pending, attempts, error, state.rebuilt)
+            return Refresh(pending, attempts, event.error, state.rebuilt)

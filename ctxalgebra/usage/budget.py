@@ -115,7 +115,10 @@ def percent_text(percent: Number, decimals: int = 0) -> str:
     ('98', '98.9', '75')
     """
     unit = 10**decimals
-    whole, rest = divmod(int(percent * unit), unit)
+    count = percent * unit
+    if not isfinite(count):
+        count = Fraction(percent) * unit  # more than a double holds
+    whole, rest = divmod(int(count), unit)
     return f"{whole}.{rest:0{decimals}}".rstrip("0") if rest else str(whole)
 
 
