@@ -20,7 +20,7 @@ from typing import Any, Literal, cast
 from attrs import frozen
 
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.loading import REFERENCE
+from ctxalgebra.loading import REFERENCE, immediate
 from ctxalgebra.model.checks import check_callable, check_type, mistyped
 from ctxalgebra.model.entries import Sent
 from ctxalgebra.model.head import Head, Tool
@@ -208,7 +208,8 @@ def head_drift(before: Head, after: Head) -> tuple[Change, ...]:
 def drift(session: Session, *, measure: Measure = chars4) -> tuple[Drift, ...]:
     """List the requests on the path whose head is not that of the request before (a query).
 
-    Reads `Sent` and `Head` entries.
+    Deferred tools of Anthropic, in heads that were read from bodies, are no part of the prefix, and
+    what becomes of them is no drift (1.2). Reads `Sent` and `Head` entries.
 
     Args:
         measure: tokens of a message or head.
@@ -231,10 +232,11 @@ def drift(session: Session, *, measure: Measure = chars4) -> tuple[Drift, ...]:
     for node, view in walk(session):
         if type(node.entry) is not Sent:
             continue
-        if head is not None and head != view.head:
-            found.append(Drift(node.number, head_drift(head, view.head), tokens))
-        head = view.head
-        tokens = weigh(measure, head) + view.slots.total(measure, view.end)
+        now = immediate(view.head)
+        if head is not None and head != now:
+            found.append(Drift(node.number, head_drift(head, now), tokens))
+        head = now
+        tokens = weigh(measure, view.head) + view.slots.total(measure, view.end)
     return tuple(found)
 
 

@@ -28,6 +28,7 @@ from ctxalgebra import (
     assistant,
     byte_drift,
     chars4,
+    drift,
     project,
     record,
     reply,
@@ -640,6 +641,18 @@ def test_a_reference_that_comes_later_binds_nothing_before():
     assert (
         byte_drift(tools_body(NOW, later("web"), messages=odd), tools_body(NOW, messages=odd)) == ()
     )
+
+
+def test_definitions_that_are_deferred_are_no_drift_of_a_session():
+    tools = (Tool("read"),)
+    session, _ = send(record(Session(), Head(CLAUDE, tools=tools), user("a")))
+    grown = Head(CLAUDE, tools=(*tools, Tool("web", "", json.dumps(later("web")))))
+    session = record(reply(session, "completed", assistant("b")), grown, user("c"))
+    session, _ = send(session)
+    assert drift(session) == ()
+    moved = record(reply(session, "completed", assistant("d")), Head(CLAUDE, tools=grown.tools[1:]))
+    (one,) = drift(send(record(moved, user("e")))[0])
+    assert [(change.place, change.kind) for change in one.changes] == [("tools", "removed")]
 
 
 # What a head says of its tools
