@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,6 +47,7 @@ from ctxalgebra.compat.travel_protocol import (
     turn_open_at,
 )
 from ctxalgebra.conformance import door, travel_handoff, travel_packet
+from ctxalgebra.conformance.vectors import load
 from ctxalgebra.errors import DecodeError, InvalidArgument
 from ctxalgebra.utf16 import SPACE, units
 
@@ -859,6 +861,33 @@ def test_any_input_gets_an_output_or_a_code(operation, data):
     told = door.result(operation, given_input)
     assert told.keys() <= {"output", "error"}
     assert told.get("error", {}).get("code") != "internal-error", told
+
+
+BAD = [None, True, 0, -1, 0.5, "", "x", "\ud800", [], [None], {}, [[]], [{}], ["a"], 10**30]
+VECTORS = Path(__file__).parent / "vectors" / "v1"
+CASES = [v for v in load([VECTORS]) if v.operation in MINE]
+
+
+def spots(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Walk over everything that a value holds: the owner, and the place in it."""
+    if isinstance(value, dict | list):
+        for place in list(value) if isinstance(value, dict) else range(len(value)):
+            yield value, place
+            yield from spots(value[place])
+
+
+def test_whatever_stands_in_a_vector_gets_an_output_or_a_code():
+    numbers = itertools.count()
+    for vector in CASES:
+        given_input = copy.deepcopy(vector.input)
+        for owner, place in list(spots(given_input)):
+            kept = owner[place]
+            for _ in range(3):
+                owner[place] = BAD[next(numbers) % len(BAD)]
+                told = door.result(vector.operation, given_input)
+                assert told.get("error", {}).get("code") != "internal-error", (given_input, told)
+            owner[place] = kept
+        assert given_input == vector.input
 
 
 def test_a_protocol_at_the_door_has_a_status_and_lists():

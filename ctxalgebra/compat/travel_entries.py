@@ -43,7 +43,7 @@ OWN_TOOLS = "acm_"
 Block: TypeAlias = Mapping[str, Any]
 
 _SPACES = re.compile(f"[{SPACE}]+")
-_SUMMARIES = frozenset({"branch_summary", "compaction"})
+_SUMMARIES = ("branch_summary", "compaction")
 _SNIPPET = 60
 _ROLES: Mapping[Any, str] = {"assistant": "AI", "user": "USER", "bashExecution": "BASH"}
 _SKIPPED: Mapping[Any, str] = {

@@ -87,7 +87,7 @@ def trusted(entry: Entry) -> Handoff | None:
     named = all(isinstance(details.get(name), str) and details[name] for name in _NAMED)
     if not told or not named or not (backup is None or isinstance(backup, str)):
         return None
-    if not entry.get("parentId") == entry.get("fromId") == details["targetId"]:
+    if any(entry.get(name) != details["targetId"] for name in ("parentId", "fromId")):
         return None
     summary = entry.get("summary")
     return read_handoff(summary, marker=MARKER) if isinstance(summary, str) else None
@@ -137,7 +137,8 @@ def _receipt(entry: Entry) -> Mapping[str, Any] | None:
         and details.get("handoffFormat") == "structured-v1"
         and not _domain_error(details.get("error"))
         and isinstance(entry.get("parentId"), str)
-        and details.get("summaryEntryId") == details.get("resultingLeafId") == entry["parentId"]
+        and details.get("summaryEntryId") == entry["parentId"]
+        and details.get("resultingLeafId") == entry["parentId"]
     )
     return details if applied else None
 
