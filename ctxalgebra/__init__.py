@@ -107,6 +107,7 @@ if TYPE_CHECKING:
     from ctxalgebra.transforms.settings import PagingSettings, resolve_settings, warn_headroom
     from ctxalgebra.transforms.tagging import forget, tag_results
     from ctxalgebra.transforms.writes import write_facts
+    from ctxalgebra.usage import Breakdown, Reading, breakdown, gauge, pressure_of, remind
 else:
     # Imported when asked for: most harnesses record only what is legal already.
     _LATER = {
@@ -125,6 +126,7 @@ else:
         "transforms.settings": "PagingSettings resolve_settings warn_headroom",
         "transforms.tagging": "forget tag_results",
         "transforms.writes": "write_facts",
+        "usage": "Breakdown Reading breakdown gauge pressure_of remind",
     }
     _MODULES = {name: module for module, names in _LATER.items() for name in names.split()}
 
@@ -150,6 +152,7 @@ __all__ = [
     "Ask",
     "AsyncEffects",
     "Break",
+    "Breakdown",
     "ByteDrift",
     "CacheProfile",
     "CacheState",
@@ -192,6 +195,7 @@ __all__ = [
     "Prices",
     "Profile",
     "ProtocolViolation",
+    "Reading",
     "RecordedEffects",
     "Repair",
     "Repaired",
@@ -224,6 +228,7 @@ __all__ = [
     "ask",
     "assistant",
     "at_leaf",
+    "breakdown",
     "breaks",
     "browse",
     "byte_drift",
@@ -250,6 +255,7 @@ __all__ = [
     "find",
     "fold",
     "forget",
+    "gauge",
     "head_drift",
     "label",
     "labels",
@@ -266,6 +272,7 @@ __all__ = [
     "pipeline",
     "plan_breakpoints",
     "pressure",
+    "pressure_of",
     "profile_for",
     "project",
     "prune_suffix",
@@ -273,6 +280,7 @@ __all__ = [
     "recall_notice",
     "recall_stub",
     "record",
+    "remind",
     "repair",
     "reply",
     "requests",

@@ -89,11 +89,15 @@ LEGAL = {
     "Pressure": {"estimate": 1, "limit": 2, "cuttable": True},
     "Prices": {"read": 1, "written": 2, "kept": 3},
     "PricedBreak": {"sent": 1, "at": 0, "why": "w", "by": (1,), "rebilled": 3},
+    "Reading": {"tokens": 1, "window": 2},
     "RecordedEffects": {"answers": {}},
     "Repair": {"code": "missing-id", "index": 0, "call": "", "action": "a"},
     "Repaired": {"messages": CALLS, "repairs": (), "sources": (0, 1, 2)},
     "Violation": {"rule": "V-A1", "index": 0, "detail": "d"},
     "Break": {"sent": 1, "at": 0, "why": "w", "by": (1,)},
+    "Breakdown": {
+        "system": 1, "tools": 2, "calls": 3, "messages": 4, "other": 5, "available": 6, "window": 7,
+    },
     "CacheProfile": {
         "name": "n", "minimum": 1, "breakpoints": 2, "lookback": 3, "block": 1, "ttl": 5,
         "long_ttl": 6, "strips": True, "prices": ctxalgebra.Prices(),
@@ -144,6 +148,7 @@ LEGAL = {
     "ask": {"session": SESSION, "question": Ask("k", "t", "q")},
     "assistant": {"parts": ("a",), "id": "i"},
     "at_leaf": {"session": SESSION, "number": 0},
+    "breakdown": {"session": SESSION, "window": 9, "measure": chars4},
     "breaks": {"session": SESSION},
     "browse": {
         "source": SESSION, "direction": "around", "id": None, "sequence": 0, "count": 1,
@@ -161,6 +166,7 @@ LEGAL = {
         "session": SESSION, "horizon": 1, "regret": 2, "aux": 3, "measure": chars4,
         "cache": "cold", "stub": lambda call, tokens: "s",
     },
+    "gauge": {"session": OPEN, "window": 9, "measure": chars4},
     "head_drift": {"before": Head(), "after": Head()},
     "limit_output": {
         "session": ASKED, "tools": ("read",), "tail": (), "max_bytes": 1, "max_lines": 1,
@@ -221,6 +227,7 @@ LEGAL = {
         "profile": ctxalgebra.CacheProfile(minimum=0), "long": 0, "measure": chars4,
     },
     "pressure": {"session": SESSION, "budget": 9, "reserve": 1, "window": 90, "measure": chars4},
+    "pressure_of": {"session": SESSION, "window": 9, "measure": chars4},
     "profile_for": {"provider": "anthropic"},
     "project": {"session": SESSION},
     "prune_suffix": {
@@ -230,6 +237,10 @@ LEGAL = {
     "recall_notice": {"session": SESSION, "words": default_words},
     "recall_stub": {"session": SESSION},
     "record": {"session": SESSION, "entries": (user("a"),)},
+    "remind": {
+        "session": record(SESSION, user("a")), "window": 9, "role": "user",
+        "wording": lambda level: "w", "measure": chars4,
+    },
     "repair": {"messages": CALLS, "aborted": ()},
     "reply": {"session": FLYING, "outcome": "completed", "message": assistant("b"), "usage": None},
     "requests": {"session": SESSION},

@@ -26,9 +26,11 @@ from ctxalgebra import (
     View,
     __version__,
     codecs,
+    delivery,
     recall,
     replay,
     resident,
+    usage,
     utf16,
 )
 from ctxalgebra.commands import explain, requests
@@ -46,7 +48,7 @@ REFERENCE = [
     f"reference/{name}.md"
     for name in ("entries", "gate", "errors", "transforms", "working-memory", "heads", "effects")
 ]
-BESIDE = ["reference/recall.md", "reference/paging.md"]
+BESIDE = ["reference/recall.md", "reference/paging.md", "reference/usage.md"]
 """Pages of a part: they tell of public names, and of others."""
 NAMES = {name: getattr(ctxalgebra, name) for name in ctxalgebra.__all__}
 FUNCTIONS = {name: value for name, value in NAMES.items() if inspect.isfunction(value)}
@@ -210,9 +212,11 @@ def test_every_name_around_the_tool_policy_is_told_on_its_page():
 
 PACKAGES = {
     "reference/codecs.md": codecs,
+    "reference/delivery.md": delivery,
     "reference/recall.md": recall,
     "reference/replay.md": replay,
     "reference/resident.md": resident,
+    "reference/usage.md": usage,
 }
 
 

@@ -280,3 +280,11 @@ def test_rules_on_entries_take_what_is_none():
     assert depth([{}]) == 0
     assert aggregate([]) == (0, 0)
     assert kinds_of({"role": "assistant", "content": "text"}) == (0, 0, 0)
+    odd = [3, {"type": "image"}, {"type": "text", "text": "abcd"}]
+    assert kinds_of({"role": "assistant", "content": odd}) == (1, 0, 0)
+
+
+def test_models_are_named_by_what_is_known_of_them():
+    models = [{"provider": "p", "id": "m"}, {"id": "m"}, {"provider": "", "id": "m"}, {}, None, 3]
+    rows = output("ledger_machine", events=[{"before": 1, "model": model} for model in models])
+    assert [row["row"]["model"] for row in rows] == ["p/m", "m", "m", None, None, None]
