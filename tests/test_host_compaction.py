@@ -70,6 +70,9 @@ def test_w32_a_call_without_arguments_weighs_something_everywhere():
         ({"input": 1, "output": 2}, 0),
         ({"totalTokens": -5}, 0),
         ({"totalTokens": HUGE}, 0),
+        ({"input": 1e308, "output": HUGE, "cacheRead": 0, "cacheWrite": 0}, 0),
+        ({"input": 1e308, "output": 1e308, "cacheRead": 0, "cacheWrite": 0}, 0),
+        ({"input": 10**308, "output": 10**308, "cacheRead": 0.5, "cacheWrite": 0}, 0),
         ({}, 0),
     ],
 )

@@ -294,6 +294,10 @@ def test_commands_and_summaries_become_messages_of_the_user():
     assert to_model([*nothing, {"role": "custom"}]) == [{"role": "user", "content": None}]
 
 
+def test_half_a_character_in_a_summary_is_refused():
+    assert code(to_model, [{"role": "branchSummary", "summary": "\ud800"}])[0] == "lone-surrogate"
+
+
 def test_a_long_result_is_cut_between_characters():
     long = "x" * (RESULT - 1) + "\U0001f600" + "yz"
     text = serialize([{"role": "toolResult", "content": [{"type": "text", "text": long}]}])

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from test_host_context import chain, cut, user
 
@@ -141,7 +141,6 @@ def test_every_operation_is_asked():
 
 
 @pytest.mark.parametrize("operation", sorted(OPERATIONS))
-@settings(max_examples=60)
 @given(data=st.data())
 def test_whatever_comes_the_answer_is_an_output_or_a_code(operation, data):
     needed = NEEDED[operation.removeprefix("travel.")]

@@ -42,6 +42,9 @@ def to_model(messages: Iterable[Entry]) -> list[Entry]:
     of the user, and so do a command that is not excluded and a summary that says something.
     Anything else is dropped.
 
+    Raises:
+        InvalidArgument: `lone-surrogate`, a command or a summary holds half a character.
+
     >>> to_model([{"role": "custom", "content": "note", "timestamp": 1}, {"role": "system"}])
     [{'role': 'user', 'content': [{'type': 'text', 'text': 'note'}], 'timestamp': 1}]
     """
@@ -128,6 +131,8 @@ def serialize(messages: Iterable[Entry]) -> str:
     """Write messages of the host as one text, for a model that summarises them.
 
     Images are left out, and so is what is empty; of a tool's result `RESULT` units are written.
+
+    Raises: as `to_model`.
 
     >>> serialize([{"role": "user", "content": "hi"}, {"role": "user", "content": ""}])
     '[User]: hi'

@@ -117,6 +117,16 @@ def _responds(message: HostMessage) -> HostMessage | None:
 _PARTS = ("input", "output", "cacheRead", "cacheWrite")
 
 
+def _sum(parts: Sequence[object]) -> Weight | None:
+    """Add numbers up; None where one is none, or the sum is larger than the original's numbers."""
+    if not all(map(_finite, parts)):
+        return None
+    try:
+        return sum(cast("Sequence[float]", parts))
+    except OverflowError:
+        return None
+
+
 def response_usage(message: HostMessage) -> Weight | None:
     """Give the tokens that a response reported for itself and its request; None for none.
 
@@ -128,8 +138,7 @@ def response_usage(message: HostMessage) -> Weight | None:
         return None
     total = usage.get("totalTokens")
     if not total:
-        parts = [usage.get(name) for name in _PARTS]
-        total = sum(cast("list[float]", parts)) if all(map(_finite, parts)) else None
+        total = _sum([usage.get(name) for name in _PARTS])
     return cast("float", total) if is_amount(total) and total else None
 
 
