@@ -732,6 +732,17 @@ def test_a_skill_that_is_typed_counts_as_loaded():
     assert "Never tell." in manual.text
 
 
+def test_a_note_that_somebody_travelled_to_is_left_behind():
+    found = heard(Session(), "/skill:deploy", skills=GROUPED, read=TEXTS)
+    session = record(Session(), *found.notes, user(found.text))
+    session = travel(session, len(found.notes) - 1)
+    for _ in range(3):
+        found = heard(session, "/skill:deploy", skills=GROUPED, read=TEXTS)
+        session = record(session, *found.notes, user(found.text))
+    shown = [message.parts[0].text.count("Twice.") for message in session.view.messages()]
+    assert shown == [1, 0, 0]
+
+
 # Laws over many steps
 
 STEPS = st.lists(

@@ -159,13 +159,14 @@ def _step(known: _Known, node: Node, _view: View) -> _Known:
     message = cast("Message", entry)
     if not known.expected or message.role not in ("tool", "user"):
         return known
-    found = next((one for one in known.expected if one.call == message.call), None)
+    # Of several the last counts: whoever travels to a note leaves what it expected behind.
+    found = next((one for one in reversed(known.expected) if one.call == message.call), None)
     if found is None:
         return known
     fresh = {
         name: Load(name, found.root, node.number, digest) for name, digest in found.digests.items()
     }
-    rest = tuple(one for one in known.expected if one is not found)
+    rest = tuple(one for one in known.expected if one.call != message.call)
     return known._replace(expected=rest, loads=MappingProxyType({**known.loads, **fresh}))
 
 
