@@ -11,17 +11,8 @@ from types import MappingProxyType
 
 __all__ = ["ABSENT"]
 
-_NAMES: tuple[tuple[str, str, str], ...] = (
-    (
-        "not in the library yet",
-        "travel",
-        """
-        timeline_search_tree
-        timeline_render_tree timeline_budgets timeline_snippet
-        """,
-    ),
-)
-"""Why, the area, and its operations."""
+_NAMES: tuple[tuple[str, str, str], ...] = ()
+"""Why, the area, and its operations, with blanks between them; none is absent now."""
 
 
 def _reasons() -> Iterator[tuple[str, str]]:

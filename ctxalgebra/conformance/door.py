@@ -43,6 +43,7 @@ from ctxalgebra.conformance import (
     travel_moves,
     travel_mutation,
     travel_packet,
+    travel_timeline,
     travel_usage,
 )
 from ctxalgebra.conformance.absent import ABSENT
@@ -80,6 +81,7 @@ _MODULES = (
     travel_moves,
     travel_mutation,
     travel_packet,
+    travel_timeline,
     travel_usage,
 )
 
@@ -209,8 +211,8 @@ def serve(source: BinaryIO, target: BinaryIO, *, limit: int = LIMIT) -> None:
 
     >>> from io import BytesIO
     >>> out = BytesIO()
-    >>> serve(BytesIO(b'{"kind":"run","seq":1,"operation":"travel.travel","input":{}}\n'), out)
-    >>> out.getvalue().startswith(b'{"kind":"result","seq":1,"skipped":')
+    >>> serve(BytesIO(b'{"kind":"run","seq":1,"operation":"travel.fly","input":{}}\n'), out)
+    >>> out.getvalue().startswith(b'{"kind":"result","seq":1,"error":')
     True
     """
     while line := source.readline(limit + 1):

@@ -10,7 +10,7 @@ from ctxalgebra.compat.travel_entries import role_label
 from ctxalgebra.compat.travel_labels import read_labels
 from ctxalgebra.compat.travel_moves import Folded, Saved
 from ctxalgebra.compat.travel_mutation import Refused
-from ctxalgebra.compat.travel_timeline import _tag as tag
+from ctxalgebra.compat.travel_timeline import tag
 from ctxalgebra.compat.travel_usage import fold_references, save_point
 from ctxalgebra.conformance.operations import Refusal, collect
 from ctxalgebra.conformance.travel_mutation import Host, outcome_of

@@ -39,7 +39,7 @@ def _row(row: Row) -> str:
         *(["HEAD"] if row.head else ()),
         *(["root"] if row.root else ()),
         *(["archived"] if row.archived else ()),
-        *([plainly("checkpoint:", row.label)] if row.label else ()),
+        *([plainly("left as" if row.left else "checkpoint", row.label)] if row.label else ()),
     ]
     marked = f" ({', '.join(marks)})" if marks else ""
     return f"#{row.number}{marked} [{row.title}] {row.text}".rstrip()
@@ -59,7 +59,9 @@ def _checkpoints(view: CheckpointView) -> Iterator[str]:
     if not view.rows:
         yield "There are no checkpoints."
     for found in view.rows:
-        yield f"{_row(found.row)} -> {found.messages:,} messages, {found.tokens:,} tokens"
+        kept = f"{counted(found.messages, 'message')}, {counted(found.tokens, 'token')}"
+        notes = f", {counted(found.handoffs, 'handoff')}" if found.handoffs else ""
+        yield f"{_row(found.row)} -> keeps {kept}{notes}"
     if len(view.rows) < view.total:
         yield f"{view.total - len(view.rows):,} more are not shown; filter them."
 
@@ -109,7 +111,7 @@ def _lines(view: View) -> Iterator[str]:
             yield from _search(view)
         case NodeView():
             yield from _node(view)
-        case TreeView():
+        case _:
             yield from _tree(view)
     if view.ended == "stopped" and not isinstance(view, SearchView):
         yield f"Ended {_ENDED['stopped']}."

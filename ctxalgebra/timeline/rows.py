@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ctxalgebra.checkpoints.provenance import was_left
 from ctxalgebra.checkpoints.targets import complete_places
 from ctxalgebra.events import labelled
 from ctxalgebra.model.session import Node, Session, find
@@ -35,7 +36,7 @@ class Rows:
         """Say whether an entry is conversation, or stands out: the leaf, what has a label."""
         return (
             verbose
-            or kind_of(node.entry) in _CONVERSATION
+            or kind_of(node) in _CONVERSATION
             or node is self._leaf
             or node.number in self.labels
         )
@@ -53,12 +54,14 @@ class Rows:
             text: what stands in it; by default the beginning of what can be read.
         """
         entry = node.entry
+        label = self.labels.get(node.number, "")
         return Row(
             node.number,
-            kind_of(entry),
-            title(entry),
+            kind_of(node),
+            title(node),
             one_line(readable(entry)) if text is None else text,
-            self.labels.get(node.number, ""),
+            label,
+            bool(label) and was_left(self._session, node.number),
             node is self._leaf,
             node.number == self.root,
             self.archived(node) if archived is None else archived,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
+from ctxalgebra.checkpoints.tools import CHECKPOINT, TRAVEL
 from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.checks import check_text, check_type
 from ctxalgebra.model.entries import Reply
@@ -20,7 +21,7 @@ __all__ = ["ECHOES", "Scope", "search"]
 Scope = Literal["active", "archive"]
 """The path to the leaf, or everything else."""
 
-ECHOES = frozenset({"timeline"})
+ECHOES = frozenset({"timeline", CHECKPOINT.name, TRAVEL.name})
 """Tools whose calls and results repeat what is found: they are found where they have a label."""
 
 QUERY = 1_000
@@ -146,7 +147,7 @@ def search(
     """Find entries by a text in them, in any letter case: in their labels, ids, and all they say.
 
     Walks the log from its end, so that the newest come first, and keeps nothing but the matches.
-    Calls and results of the timeline itself only count where they have a label.
+    Calls and results of the timeline and of travelling itself only count where they have a label.
 
     Args:
         session: all of its branches.
@@ -195,7 +196,7 @@ def search(
         visited += 1
         active = node is path
         if (scope is None or (scope == "active") == active) and (
-            kind is None or kind == kind_of(node.entry)
+            kind is None or kind == kind_of(node)
         ):
             text = reading.excerpt(node)
             if reading.stopped or (text is not None and len(found) == limit):

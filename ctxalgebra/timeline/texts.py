@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from ctxalgebra.checkpoints.handoff import MARKER
+from ctxalgebra.checkpoints.provenance import NOTE
 from ctxalgebra.model.entries import (
     Answer,
     Ask,
@@ -26,7 +26,8 @@ from ctxalgebra.model.entries import (
     Strip,
 )
 from ctxalgebra.model.head import Head
-from ctxalgebra.model.parts import Image, Message, Opaque, Part, Text, Thinking, ToolCall
+from ctxalgebra.model.parts import Image, Message, Opaque, Text, Thinking, ToolCall
+from ctxalgebra.model.session import Node
 
 __all__ = ["Kind", "counted", "kind_of", "one_line", "plainly", "readable", "title"]
 
@@ -69,32 +70,32 @@ MOST = 100
 _NEAR = 4096
 
 
-def kind_of(entry: Entry) -> Kind:
+def kind_of(node: Node) -> Kind:
     """Say what an entry is.
 
-    >>> from ctxalgebra import user
-    >>> kind_of(user("hi"))
+    >>> from ctxalgebra import Session, record, user
+    >>> kind_of(record(Session(), user("hi")).leaf)
     'user'
     """
-    if isinstance(entry, Message):
-        return "summary" if entry.role == "user" and _hands_over(entry) else entry.role
-    if isinstance(entry, Reply) and entry.message is not None:
+    entry = node.entry
+    if type(entry) is Message:
+        before = node.parent
+        if entry.role == "user" and before is not None and type(before.entry) is Note:
+            return "summary" if before.entry.name == NOTE else "user"
+        return entry.role
+    if type(entry) is Reply and entry.message is not None:
         return entry.message.role
     return _KINDS.get(type(entry), "usage")
 
 
-def _hands_over(message: Message) -> bool:
-    first = message.parts[0] if message.parts else None
-    return isinstance(first, Text) and first.text.startswith(MARKER)
-
-
-def title(entry: Entry) -> str:
+def title(node: Node) -> str:
     r"""Give the kind of an entry, with the name of a tool or note, on one line.
 
-    >>> from ctxalgebra import Note, tool_result
-    >>> title(tool_result("c1", "42", name="read", error=True)), title(Note("a\nb"))
-    ('tool read, failed', 'note a b')
+    >>> from ctxalgebra import Note, Session, record
+    >>> title(record(Session(), Note("a\nb")).leaf)
+    'note a b'
     """
+    entry = node.entry
     match entry:
         case Message(role="tool"):
             failed = ", failed" if entry.error else ""
@@ -102,9 +103,9 @@ def title(entry: Entry) -> str:
         case Note():
             return plainly("note", entry.name)
         case Reply() if entry.outcome != "completed":
-            return f"{kind_of(entry)}, {entry.outcome}"
+            return f"{kind_of(node)}, {entry.outcome}"
         case _:
-            return kind_of(entry)
+            return kind_of(node)
 
 
 def counted(number: int, one: str, more: str = "") -> str:
@@ -139,11 +140,12 @@ def one_line(texts: Iterable[str], most: int = MOST) -> str:
     """
     line = ""
     for text in texts:
-        near = text[:_NEAR]
-        words = near.split() or text.lstrip()[:_NEAR].split()
+        if text[:_NEAR].isspace():
+            text = text.lstrip()  # noqa: PLW2901 - a copy, only where it begins with so many blanks
+        words = text[:_NEAR].split()
         if words:
-            line = " ".join((line, *words)) if line else " ".join(words)
-        if len(line) > most or (words and len(text) > _NEAR):
+            line = " ".join((line, *words) if line else words)
+        if len(line) > most or len(text) > _NEAR:
             break
     else:
         return line
@@ -160,7 +162,7 @@ def readable(entry: Entry) -> list[str]:
     """
     match entry:
         case Message():
-            return [part.text if type(part) is Text else _said(part) for part in entry.parts]
+            return [part.text if isinstance(part, Text) else _said(part) for part in entry.parts]
         case Reply():
             return readable(entry.message) if entry.message is not None else []
         case Cut():
@@ -187,7 +189,7 @@ def readable(entry: Entry) -> list[str]:
             return []
 
 
-def _said(part: Part) -> str:
+def _said(part: Thinking | Image | ToolCall | Opaque) -> str:
     match part:
         case Thinking():
             return "[thinking, redacted]" if part.redacted else f"[thinking] {part.text}"
@@ -195,7 +197,5 @@ def _said(part: Part) -> str:
             return f"[image {part.media_type}]"
         case ToolCall():
             return f"[call {part.id}] {part.name} {part.arguments}"
-        case Opaque():
+        case _:
             return f"[{part.type}] {part.data}"
-        case Text():
-            return part.text

@@ -13,6 +13,7 @@ from typing import Any, cast
 
 from attrs import frozen
 
+from ctxalgebra.checkpoints.provenance import summary_depth
 from ctxalgebra.checkpoints.refusals import Refusal
 from ctxalgebra.checkpoints.targets import resolve_target, save_point
 from ctxalgebra.errors import CtxError, InvalidArgument
@@ -75,7 +76,8 @@ _PROPERTIES: Mapping[str, dict[str, Any]] = MappingProxyType(
 TIMELINE = Tool(
     "timeline",
     "Look at the whole session, what is no longer shown to you included: your path, its "
-    "checkpoints, other branches. Changes nothing. Entries are addressed as #number.",
+    "checkpoints, other branches, any text. Call it before you travel, to choose where to, and to "
+    "read what was left behind. It changes nothing. Entries are addressed as #number.",
     json.dumps(
         {
             "type": "object",
@@ -213,6 +215,8 @@ def overview(session: Session, *, window: int | None = None, used: int | None = 
         f"You are at #{leaf.number}, {leaf.depth + 1:,} of {len(session):,} entries on this path; "
         f"{messages}, {weight}{room}."
     )
+    if depth := summary_depth(session):
+        line = f"{line[:-1]}, {counted(depth, 'handoff')} among them."
     saved = save_point(session, leaf.number + 1)
     if saved is None:
         return line

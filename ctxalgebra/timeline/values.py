@@ -48,6 +48,7 @@ class Row:
         title: the kind, with the name of a tool or note.
         text: the beginning of what can be read in it, or what stands around a match.
         label: its name; empty when it has none.
+        left: the label is a return ticket: the branch was left here.
         head: it is the leaf.
         root: it is what the target `root` stands for.
         archived: it is not on the path to the leaf.
@@ -58,6 +59,7 @@ class Row:
     title: str
     text: str
     label: str = ""
+    left: bool = False
     head: bool = False
     root: bool = False
     archived: bool = False
@@ -86,11 +88,19 @@ class ActiveView:
 
 @frozen
 class Checkpoint:
-    """Show an entry that can be gone back to: how many messages stand there, how many tokens."""
+    """Show an entry that can be gone back to.
+
+    Args:
+        row: the entry.
+        messages: how many would be kept.
+        tokens: what these weigh; the handoff of a travel comes on top.
+        handoffs: how many of them are handoffs; a travel adds one.
+    """
 
     row: Row
     messages: int
     tokens: int
+    handoffs: int
 
 
 @frozen

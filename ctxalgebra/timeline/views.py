@@ -6,6 +6,7 @@ ask `stop` once every 64 entries, and say why they ended.
 
 from __future__ import annotations
 
+from ctxalgebra.checkpoints.provenance import summary_depth
 from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.checks import check_text, check_type
 from ctxalgebra.model.session import Node, Session, at_node, check_session, find
@@ -166,9 +167,11 @@ def checkpoints(
     for number in kept:
         node = nodes[number]
         if node is not None:
-            view = at_node(session, node).view
+            there = at_node(session, node)
             row = rows.row(node, archived=number in away)
-            found.append(Checkpoint(row, view.end, view.slots.total(measure, view.end)))
+            end = there.view.end
+            tokens = there.view.slots.total(measure, end)
+            found.append(Checkpoint(row, end, tokens, summary_depth(there)))
     return CheckpointView(tuple(found), len(names), ended, visited)
 
 
