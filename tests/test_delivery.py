@@ -21,6 +21,7 @@ from ctxalgebra import (
     travel,
     user,
 )
+from ctxalgebra.compat.travel_delivery import read_receipt
 from ctxalgebra.delivery import (
     Accepted,
     Activated,
@@ -50,6 +51,7 @@ from ctxalgebra.delivery import (
     rebuilds,
     refresh,
     sending,
+    trusts_reports,
 )
 from ctxalgebra.delivery.live import Due, due, scheduled, tried
 from ctxalgebra.delivery.refresh import ATTEMPTS
@@ -175,6 +177,39 @@ def test_every_sequence_keeps_the_order_of_a_ticket(events):
             assert not effects
     travels = [event for event in events if isinstance(event, Deferred)]
     assert len(replaced) <= len(travels)
+
+
+def test_reports_count_until_the_live_list_is_the_same():
+    ticket, _ = play(Deferred("c1"), Accepted("c1"), Activated(PACKET))
+    assert not trusts_reports(ticket)
+    ticket, _ = play(Observed(), ticket=ticket)
+    assert trusts_reports(ticket)
+    failed, _ = play(Settling(), Delivered("failed"), ticket=ticket)
+    assert trusts_reports(failed)
+    done, _ = play(Settling(), Delivered("applied"), ticket=ticket)
+    assert not trusts_reports(done)
+    assert not trusts_reports(None)
+
+
+GOOD = {
+    "role": "toolResult", "toolCallId": "c1", "toolName": "acm_travel", "isError": False,
+    "details": {"mutationStatus": "applied", "handoffFormat": "structured-v1",
+                "resultingLeafId": "n2"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, "success"), ({"isError": True}, "rejected"), ({"toolName": "read"}, "untrusted"),
+        ({"details": None}, "untrusted"), ({"details": {**GOOD["details"], "resultingLeafId": 3}},
+        "untrusted"), ({"details": {**GOOD["details"], "mutationStatus": "indeterminate"}},
+        "untrusted"), ({"toolCallId": "c2"}, None), ({"role": "user"}, None),
+    ],
+)  # fmt: skip
+def test_a_receipt_says_all_that_the_extension_writes(change, expected):
+    assert read_receipt([{"role": "user"}, {**GOOD, **change}], "c1") == expected
+    assert read_receipt([GOOD, {**GOOD, **change}], "c1") == (expected or "success")
 
 
 # What is sent

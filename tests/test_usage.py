@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import ctxalgebra.laws.strategies as made
 from ctxalgebra import (
     CtxError,
     Cut,
@@ -160,6 +161,7 @@ def test_token_texts_are_cut_off_never_rounded_up(tokens):
 def test_texts_of_odd_numbers():
     assert token_text(float("inf")) == token_text(float("nan")) == "N/A"
     assert percent_text(100.0) == "100"
+    assert percent_text(1e308, 2) == str(int(1e308))
     assert percent_text(Fraction(1, 3), 3) == "0.333"
     assert percent_text(Fraction(1, 100), 1) == "0"
     assert segments(0, CAP, 0) == "0% window · 0/400K"
@@ -718,3 +720,38 @@ def test_the_gauge_refuses_what_is_no_session():
         gauge(Session(), window=0)
     assert gauge_function is gauge
     assert gauge(Session(), window=10) == "\n[ctx 0% window · 0/10 · 0pts]"
+
+
+# On every session that the gate lets through
+
+
+@pytest.mark.parametrize("make", [made.journals, made.sessions, made.dirty_sessions])
+def test_questions_about_usage_have_an_answer_on_every_session(make):
+    lines = reminded = 0
+
+    @given(make(), st.sampled_from([1, 50, 400, 10**6]))
+    def look(session, window):
+        nonlocal lines, reminded
+        line = gauge(session, window=window)
+        known = breakdown(session, window=window)
+        first = at_leaf(session, -1)
+        told_of = moved(session, first, window=window)
+        assert line == "" or line.startswith("\n[ctx ")
+        assert known.used == pressure_of(session, window=window).tokens
+        assert told_of.removed == session.view.end
+        assert len(grid(known)) == 54
+        copy = pickle.loads(pickle.dumps(session))
+        assert gauge(copy, window=window) == line
+        assert cycle_of(copy, window=window) == cycle_of(session, window=window)
+        after = remind(session, window=window)
+        if after is not session:
+            reminded += 1
+            assert len(after) == len(session) + 2
+            assert cycle_of(after, window=window).highest > cycle_of(session, window=window).highest
+            assert project(after).extends(project(session))
+            assert hidden(after.leaf)
+        lines += line != ""
+
+    look()
+    assert lines
+    assert reminded

@@ -27,6 +27,7 @@ from ctxalgebra.delivery.ticket import (
     merged,
     phase,
     rebuilds,
+    trusts_reports,
 )
 
 __all__ = [
@@ -64,4 +65,5 @@ __all__ = [
     "rebuilds",
     "refresh",
     "sending",
+    "trusts_reports",
 ]

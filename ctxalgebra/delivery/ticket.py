@@ -47,6 +47,7 @@ __all__ = [
     "merged",
     "phase",
     "rebuilds",
+    "trusts_reports",
 ]
 
 Phase = Literal[
@@ -289,6 +290,19 @@ def rebuilds(ticket: Ticket | None) -> bool:
     (True, False)
     """
     return ticket is not None and ticket.phase == "active"
+
+
+def trusts_reports(ticket: Ticket | None) -> bool:
+    """Say whether usage is what the provider reported last, and not what the host counts.
+
+    The host counts its live list, which is not what was sent until it has been replaced.
+
+    >>> trusts_reports(None), trusts_reports(Ticket("c1", observed=True))
+    (False, True)
+    """
+    if ticket is None or not applied(ticket) or not ticket.observed:
+        return False
+    return not (ticket.settled and ticket.sync == "applied")
 
 
 def awaited(ticket: Ticket | None) -> str | None:
