@@ -25,6 +25,7 @@ from ctxalgebra import (
     Text,
     View,
     __version__,
+    checkpoints,
     codecs,
     delivery,
     recall,
@@ -211,6 +212,7 @@ def test_every_name_around_the_tool_policy_is_told_on_its_page():
 
 
 PACKAGES = {
+    "reference/checkpoints.md": checkpoints,
     "reference/codecs.md": codecs,
     "reference/delivery.md": delivery,
     "reference/recall.md": recall,

@@ -1,5 +1,18 @@
-"""Checkpoints: names of entries, and what is handed over when the conversation travels."""
+"""Checkpoints: names of entries, journeys with a handoff, and the tools that ask for them."""
 
+from ctxalgebra.checkpoints.commit import (
+    Committed,
+    SessionStore,
+    commit,
+)
+from ctxalgebra.checkpoints.guidance import (
+    GUIDANCE,
+    GUIDANCE_MARKER,
+    REMINDERS,
+    instructions_for_summary,
+    reminder,
+    with_guidance,
+)
 from ctxalgebra.checkpoints.handoff import (
     Handoff,
     HandoffDefect,
@@ -18,20 +31,103 @@ from ctxalgebra.checkpoints.names import (
     name_conflict,
     read_names,
 )
+from ctxalgebra.checkpoints.provenance import (
+    Facts,
+    HandedOver,
+    archives,
+    handoffs,
+    summary_depth,
+    turn_open,
+    was_left,
+)
+from ctxalgebra.checkpoints.receipts import (
+    Receipt,
+    Size,
+    checkpoint,
+    checkpoint_before_cut,
+    plan_checkpoint,
+)
+from ctxalgebra.checkpoints.refusals import (
+    REFUSALS,
+    Refusal,
+)
+from ctxalgebra.checkpoints.targets import (
+    Complete,
+    Target,
+    complete_places,
+    free_name,
+    is_addressable,
+    names_of,
+    resolve_target,
+    save_point,
+)
+from ctxalgebra.checkpoints.tools import (
+    CHECKPOINT,
+    TRAVEL,
+    TRAVEL_TOOLS,
+    receipt_text,
+    respond_travel,
+)
+from ctxalgebra.checkpoints.travel import (
+    ReturnTicket,
+    TravelPlan,
+    apply_travel,
+    plan_travel,
+)
 
 __all__ = [
+    "CHECKPOINT",
+    "GUIDANCE",
+    "GUIDANCE_MARKER",
+    "REFUSALS",
+    "REMINDERS",
+    "TRAVEL",
+    "TRAVEL_TOOLS",
+    "Committed",
+    "Complete",
+    "Facts",
+    "HandedOver",
     "Handoff",
     "HandoffDefect",
     "LineCheck",
     "Names",
+    "Receipt",
+    "Refusal",
+    "ReturnTicket",
+    "SessionStore",
+    "Size",
+    "Target",
+    "TravelPlan",
+    "apply_travel",
+    "archives",
     "build_handoff",
     "check_handoff_lines",
+    "checkpoint",
+    "checkpoint_before_cut",
+    "commit",
+    "complete_places",
     "format_defect",
+    "free_name",
     "handoff_text",
+    "handoffs",
+    "instructions_for_summary",
+    "is_addressable",
     "is_name",
     "is_reserved",
     "name_conflict",
+    "names_of",
+    "plan_checkpoint",
+    "plan_travel",
     "read_handoff",
     "read_names",
+    "receipt_text",
+    "reminder",
+    "resolve_target",
+    "respond_travel",
+    "save_point",
+    "summary_depth",
     "ticket_name",
+    "turn_open",
+    "was_left",
+    "with_guidance",
 ]

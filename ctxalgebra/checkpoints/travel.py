@@ -46,7 +46,7 @@ from ctxalgebra.model.session import Session, at_node, check_session, find
 from ctxalgebra.model.view import HEAD, Measure, Slots, View, weigh
 from ctxalgebra.tokens import chars4
 
-__all__ = ["Plan", "Ticket", "apply_travel", "plan_travel"]
+__all__ = ["TravelPlan", "ReturnTicket", "apply_travel", "plan_travel"]
 
 Journey: TypeAlias = Literal["fold", "rehydrate", "fork"]
 
@@ -55,7 +55,7 @@ _BESIDE = (Label, Note, UsageReport, Ask, Answer)
 
 
 @frozen
-class Ticket:
+class ReturnTicket:
     """Name the branch that is left.
 
     Args:
@@ -72,7 +72,7 @@ class Ticket:
 
 
 @frozen
-class Plan:
+class TravelPlan:
     """Say what travelling would do, and what it would cost.
 
     Args:
@@ -98,7 +98,7 @@ class Plan:
 
     kind: Journey
     target: Target
-    ticket: Ticket
+    ticket: ReturnTicket
     handoff: Handoff
     facts: Facts
     abandoned: tuple[str, ...]
@@ -122,7 +122,7 @@ def plan_travel(
     call: str = "",
     aborted: bool = False,
     measure: Measure = chars4,
-) -> Plan | Refusal:
+) -> TravelPlan | Refusal:
     """Say what travelling would do, or why it can't be done; record nothing.
 
     After the first question about a session, travelling along the path looks at a number of entries
@@ -254,20 +254,20 @@ def _is_shown(session: Session, target: Target, landing: int, place: int, view: 
     return same and view.messages() == now.messages()
 
 
-def _ticket(session: Session, place: int, name: str | None, goal: str) -> Ticket | Refusal:
+def _ticket(session: Session, place: int, name: str | None, goal: str) -> ReturnTicket | Refusal:
     known = names_of(session)
     old = known.names.get(place, "")
     kept = is_addressable(old)
     if kept and name in (None, old):
-        return Ticket(old, place, "present")
+        return ReturnTicket(old, place, "present")
     if name is None:
-        return Ticket(free_name(session, ticket_name(goal, ())), place, "created", old)
+        return ReturnTicket(free_name(session, ticket_name(goal, ())), place, "created", old)
     if name_conflict(known, place, name) == "duplicate-name":
         return Refusal("duplicate-backup-name", f"another entry has the name {name!r}")
     if kept:
         text = f"what you leave has the label {old!r} already: leave the name out"
         return Refusal("backup-displaces-existing-label", text)
-    return Ticket(name, place, "created", old)
+    return ReturnTicket(name, place, "created", old)
 
 
 # What it comes to
@@ -277,17 +277,17 @@ def _plan(
     session: Session,
     landed: Session,
     target: Target,
-    ticket: Ticket,
+    ticket: ReturnTicket,
     handoff: Handoff,
     facts: Facts,
     measure: Measure,
-) -> Plan:
+) -> TravelPlan:
     kind: Journey = "fold"
     if target.off_path:
         kind = "rehydrate" if was_left(session, target.number) else "fork"
     after = _arrived(session, landed, facts, handoff)
     depth = summary_depth(session)
-    return Plan(
+    return TravelPlan(
         kind,
         target,
         ticket,
@@ -358,7 +358,7 @@ def _arrived(session: Session, landed: Session, facts: Facts, handoff: Handoff) 
     return landed
 
 
-def apply_travel(session: Session, plan: Plan) -> Session:
+def apply_travel(session: Session, plan: TravelPlan) -> Session:
     """Travel as planned: the next request goes on from the target, with the handoff.
 
     Records the return ticket where it is new; then, on the other branch, what `events.travel`
@@ -378,7 +378,7 @@ def apply_travel(session: Session, plan: Plan) -> Session:
     (True, 2)
     """
     check_session(session)
-    check_type(plan, Plan, "plan")
+    check_type(plan, TravelPlan, "plan")
     leaf = -1 if session.leaf is None else session.leaf.number
     if (plan.size, plan.leaf) != (len(session), leaf):
         raise InvalidArgument("invalid-argument", "it is for another session", field="plan")
