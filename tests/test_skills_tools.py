@@ -40,6 +40,7 @@ from ctxalgebra.resident.discovery import RANKINGS
 from ctxalgebra.skills import journal, profiles, respond
 from ctxalgebra.skills.config import Config
 from ctxalgebra.skills.config import record as config_record
+from ctxalgebra.skills.editing import set_member
 from ctxalgebra.skills.groups import Group
 from ctxalgebra.skills.journal import (
     LOADED,
@@ -219,6 +220,8 @@ def test_what_was_allowed_in_one_profile_is_not_in_another():
     other = Skills(KNOWN, profiles.switch(store, "P1"))
     assert skills_at(session, other).allowed == frozenset()
     assert skills_at(session, GROUPED).allowed == {"deploy"}
+    edited = Skills(KNOWN, opened(set_member(CONFIG, "review", "d")))
+    assert skills_at(session, edited).allowed == {"deploy"}
 
 
 def test_a_global_search_looks_outside_only():
