@@ -14,9 +14,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, cast
 
-from ctxalgebra.checkpoints.receipts import Receipt, checkpoint
 from ctxalgebra.checkpoints.guidance import CUES, SLOT_CUES
 from ctxalgebra.checkpoints.handoff import REQUIRED, format_defect, type_of, wire_defects
+from ctxalgebra.checkpoints.receipts import Receipt, checkpoint
 from ctxalgebra.checkpoints.refusals import Refusal
 from ctxalgebra.checkpoints.travel import apply_travel, plan_travel
 from ctxalgebra.errors import InvalidArgument, escaped

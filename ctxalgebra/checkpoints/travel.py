@@ -15,7 +15,6 @@ from typing import Literal, TypeAlias
 
 from attrs import frozen
 
-from ctxalgebra.checkpoints.receipts import Size, size_of
 from ctxalgebra.checkpoints.handoff import Handoff, build_handoff, format_defect, ticket_name
 from ctxalgebra.checkpoints.names import is_name, name_conflict
 from ctxalgebra.checkpoints.provenance import (
@@ -26,6 +25,7 @@ from ctxalgebra.checkpoints.provenance import (
     turn_open,
     was_left,
 )
+from ctxalgebra.checkpoints.receipts import Size, size_of
 from ctxalgebra.checkpoints.refusals import Refusal
 from ctxalgebra.checkpoints.targets import (
     Target,
@@ -46,7 +46,7 @@ from ctxalgebra.model.session import Session, at_node, check_session, find
 from ctxalgebra.model.view import HEAD, Measure, Slots, View, weigh
 from ctxalgebra.tokens import chars4
 
-__all__ = ["TravelPlan", "ReturnTicket", "apply_travel", "plan_travel"]
+__all__ = ["ReturnTicket", "TravelPlan", "apply_travel", "plan_travel"]
 
 Journey: TypeAlias = Literal["fold", "rehydrate", "fork"]
 
