@@ -6,5 +6,6 @@ the original, and for measuring the two against each other. Only the conformance
 
 Profiles: `paging_*` is the paging extension, version 0.3.6; `memory_*` is the working memory,
 version 0.2.0, without the faults that nobody may want (each module says which); `host_*` is the
-host itself, version 0.84.0, without what makes it hang or cut nothing.
+host itself, version 0.84.0, without what makes it hang or cut nothing; `travel_*` is the travel
+extension as of August 2026, and where a function says so as of its earlier version.
 """
