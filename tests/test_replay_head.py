@@ -54,6 +54,7 @@ from ctxalgebra.cli import main
 from ctxalgebra.codecs import load
 from ctxalgebra.codecs.journal import encode
 from ctxalgebra.loading import immediate
+from ctxalgebra.model.session import walk
 from ctxalgebra.replay import (
     Held,
     Plan,
@@ -331,6 +332,10 @@ def test_a_policy_that_is_off_changes_nothing():
     session = turn(record(session, evolve(HEAD, tools=HEAD.tools[::-1])), "ok")
     held = compare_tools(session, ToolPolicy(enabled=False))
     assert held.under == held.without
+    for deferred in (False, True):
+        session = played(activate_two_and_reset, deferred=deferred)
+        held = compare_tools(session, ToolPolicy(enabled=False), deferred=deferred)
+        assert held.under == held.without
     off = tool_policy({"modelOverrides": {"other": {"enabled": False}}})
     there = evolve(HEAD, route=Route("p", "other"))
     held = compare_tools(turn(record(turn(stated(), "ok"), there, user("x")), "ok"), off)
@@ -358,6 +363,21 @@ def test_a_head_that_has_to_wait_for_the_end_of_a_loop_is_told():
     assert [one.activated for one in held.under.requests if one.activated] == [("mail",)]
     assert held.under.requests[-1].activated == ("mail",)
     assert compare_tools(session, POLICY, deferred=True).unmet == ()
+
+
+def test_a_recorded_head_waits_where_a_decision_that_is_left_out_had_made_room_for_it():
+    head = evolve(HEAD, route=Route("anthropic", "m", binding="leading"))
+    session = turn(turn(stated(head=head), Thinking("hm", "s")), "ok")
+    session = record(session, Cut(1, user("Before."), "old", breaks=True))  # hides the thinking
+    session = calling(session, "read")
+    session = turn(turn(record(session, evolve(head, tools=CORE)), "ok"), "ok")
+    recorded = [view.head.tools for node, view in walk(session) if node.entry.kind == "sent"]
+    assert recorded == [HEAD.tools] * 3 + [CORE] * 2
+    # The request that was sent between the two heads comes to its end first.
+    assert names(resident_head(session)) == [tuple(t.name for t in HEAD.tools)] * 4 + [NAMES]
+    held = compare_tools(session, POLICY)
+    assert names(held.without) == names(resident_head(session))
+    assert names(held.under) == [(*NAMES, "lazy")] * 5
 
 
 def test_the_gateway_is_the_policys_own():

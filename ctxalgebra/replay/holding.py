@@ -29,7 +29,7 @@ from ctxalgebra.model.parts import ToolCall, assistant
 from ctxalgebra.model.session import Session, check_session
 from ctxalgebra.model.view import Measure
 from ctxalgebra.replay.layout import Cache
-from ctxalgebra.replay.replay import Event, events, followed, resend
+from ctxalgebra.replay.replay import Event, events, followed, resend, stated
 from ctxalgebra.replay.resident import Residency, named_tools, weigh_heads
 from ctxalgebra.resident.activation import (
     activate,
@@ -140,7 +140,12 @@ class _Holding:
     def sessions(self, recorded: Session) -> Iterator[Session]:
         """Give the session as each request leaves."""
         session = Session()
+        waiting: Head | None = None
         for entry, called in _with_calls(tuple(events(recorded))):
+            waiting = entry if isinstance(entry, Head) else waiting
+            if waiting is not None:
+                after = stated(session, self._head(session, waiting))
+                session, waiting = (session, waiting) if after is None else (after, None)
             if not isinstance(entry, Sent):
                 session = self._follow(session, entry)
             elif session.view.end:
@@ -191,16 +196,16 @@ class _Holding:
 
     def _follow(self, session: Session, entry: Event) -> Session:
         if isinstance(entry, Head):
-            return record(session, self._head(session, entry))
-        if isinstance(entry, Note):
-            return self._noted(session, entry)
-        return followed(session, entry)
+            return session  # it is stated as soon as it may be
+        return self._noted(session, entry) if isinstance(entry, Note) else followed(session, entry)
 
     def _noted(self, session: Session, note: Note) -> Session:
         """Take over who activated what then, beside what is activated here."""
         found = read_snapshot(note.data)
         if found is None:
             return session
+        if not for_route(self.policy, session.head.route).enabled:
+            return record(session, note)
         names, by = found
         return self._activated(session, names, by) if names else reset(session)
 

@@ -52,6 +52,7 @@ __all__ = [
     "replay",
     "resend",
     "slide",
+    "stated",
 ]
 
 PIPELINES = ("none", "sliding", "paging", "full")
@@ -195,8 +196,23 @@ def events(recorded: Session) -> Iterator[Event]:
             yield entry
 
 
+def stated(session: Session, head: Head) -> Session | None:
+    """Record a head; None where it has to wait, since it would take leading thinking (V-A7).
+
+    In the recording a decision that is left out here may have hidden that thinking.
+    """
+    view = session.view
+    changes = head != view.head and view.states_head()
+    if view.flight >= 0 or (changes and view.holds_loop(HEAD)):
+        return None
+    return record(session, head)
+
+
 def followed(session: Session, entry: Event) -> Session:
-    """Record what is no request; a reply to a request that could not be made stands by itself."""
+    """Record what is neither head nor request.
+
+    A reply to a request that could not be made stands by itself.
+    """
     if not isinstance(entry, Reply):
         return record(session, entry)
     if session.view.flight >= 0:
@@ -232,8 +248,13 @@ def resend(recorded: Session, settle: Stage) -> Iterator[Session]:
     [1, 3]
     """
     check_callable(settle, "settle")
-    session = Session()
+    session, waiting = Session(), None
     for entry in events(recorded):
+        waiting = entry if isinstance(entry, Head) else waiting
+        if waiting is not None and (after := stated(session, waiting)) is not None:
+            session, waiting = after, None
+        if isinstance(entry, Head):
+            continue
         if not isinstance(entry, Sent):
             session = followed(session, entry)
         elif session.view.end:
