@@ -300,6 +300,9 @@ def test_a_recorded_head_may_hold_tools_that_the_provider_loads():
     assert requests[4].activated == requests[4].loaded == ("web",)
     assert (requests[4].rebilled, requests[4].billed) == (0, 0)
     assert requests[5].billed == requests[5].rebilled - chars4(Head(tools=(CORE[0],)))
+    # The policy leaves that to who did it, and there is nothing else to hold back.
+    compared = compare_tools(session, ToolPolicy(core=("read",), gateways=()))
+    assert compared.under == compared.without == resident_head(session)
 
 
 # What holding tools back would have made of it

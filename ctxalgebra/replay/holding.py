@@ -21,6 +21,7 @@ from attrs import evolve, field, frozen
 
 from ctxalgebra.codecs.lines import parse, read_file
 from ctxalgebra.errors import DecodeError, InvalidArgument
+from ctxalgebra.loading import is_deferred
 from ctxalgebra.model.checks import check_callable, check_type
 from ctxalgebra.model.entries import Note, Reply, Sent
 from ctxalgebra.model.gate import record
@@ -270,7 +271,10 @@ def compare_tools(
     check_callable(measure, "measure")
     check_type(deferred, bool, "deferred")
     named = tuple(named_tools(recorded).values())
-    holding = _Holding(_registry(recorded, policy), policy, settle, deferred)
+    # Heads that were read from requests may hold tools back themselves; that stays as it is.
+    theirs = tuple(tool.name for tool in named if is_deferred(tool))
+    ours = evolve(policy, externally_managed=(*policy.externally_managed, *theirs))
+    holding = _Holding(_registry(recorded, policy), ours, settle, deferred)
     # What is there is told from the first definitions: later ones weigh where they stand.
     without, under = (
         weigh_heads(
