@@ -1,4 +1,7 @@
-"""The command line: replay, requests, explain, convert, skills, conformance (extra `cli`)."""
+"""The command line: replay, requests, explain, timeline, convert, skills, conformance.
+
+Needs the extra `cli`.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from ctxalgebra.commands.explain import explain
         from ctxalgebra.commands.requests import requests
         from ctxalgebra.commands.skills import skills
+        from ctxalgebra.commands.timeline import timeline
         from ctxalgebra.conformance.command import conformance
         from ctxalgebra.replay.command import replay
         from ctxalgebra.terminal import run
@@ -32,4 +36,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         sys.stderr.write("The command line needs click and rich: pip install 'ctxalgebra[cli]'\n")
         return 2
-    return run((replay, requests, explain, convert, skills, conformance), __version__, arguments)
+    commands = (replay, requests, explain, timeline, convert, skills, conformance)
+    return run(commands, __version__, arguments)

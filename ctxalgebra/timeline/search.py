@@ -33,7 +33,9 @@ SCAN = 5_000
 CHARACTERS = 2_000_000
 """How many code points a step reads; the entry that it stands in is read to its end."""
 
-_MOST = 100_000_000
+MOST = 10**9
+"""The most entries, and code points, that a step can be asked for."""
+
 _WINDOW = 65_536
 _LEAD, _TAIL = 40, 60
 _DIGITS = 19
@@ -172,8 +174,8 @@ def search(
     """
     _check(session, query, scope, kind)
     check_between(limit, 1, ROWS, "limit")
-    check_between(scan, 1, _MOST, "scan")
-    check_between(characters, 1, _MOST, "characters")
+    check_between(scan, 1, MOST, "scan")
+    check_between(characters, 1, MOST, "characters")
     rows = Rows(session)
     reading = _Reading(rows, query, stop)
     node = session.last
