@@ -352,5 +352,7 @@ def original_breakdown(
     """
     kinds = [kinds_of(message) for message in messages]
     said, calls, other = (sum(kind[at] for kind in kinds) for at in range(3))
-    weight = resident_tokens("", tools) if tools else 0
-    return scaled(text_tokens(system), weight, calls, said, other, actual=actual, window=window)
+    parts = (text_tokens(system), resident_tokens("", tools) if tools else 0, calls, said, other)
+    known = sum(parts)
+    scale = actual / known if known > actual else 1
+    return scaled(*parts, actual=actual, window=window, scale=scale)

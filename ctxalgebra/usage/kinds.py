@@ -76,6 +76,7 @@ def scaled(
     *,
     actual: Number,
     window: Number,
+    scale: Number | None = None,
 ) -> Breakdown:
     """Scale estimates down to what was used, and name what they don't explain.
 
@@ -84,6 +85,7 @@ def scaled(
         unknown: the estimate of what is of no kind.
         actual: tokens that were used.
         window: the context window in tokens.
+        scale: the part of an estimate that counts, as the host computes it; exact by default.
 
     >>> scaled(10, 12, 0, 10, actual=5000, window=10_000).other
     4968
@@ -91,10 +93,12 @@ def scaled(
     Breakdown(system=45, tools=0, calls=0, messages=45, other=0, available=10, window=100)
     """
     known = system + tools + calls + messages + unknown
-    scale = min(Fraction(1), Fraction(actual) / known) if known else Fraction(1)
+    if scale is None:
+        scale = min(Fraction(1), Fraction(actual) / known) if known else 1
+    share = scale
 
     def part(tokens: int) -> int:
-        return floor(tokens * scale)
+        return floor(tokens * share)
 
     parts = (part(system), part(tools), part(calls), part(messages))
     rest = max(0, floor(actual) - sum(parts) - part(unknown)) + part(unknown)
