@@ -75,6 +75,7 @@ from ctxalgebra.replay.resident import named_tools
 from ctxalgebra.resident import (
     FIND_CAPABILITY,
     LAZY,
+    TOOL_SEARCH,
     ToolPolicy,
     resident_tools,
     snapshot,
@@ -389,6 +390,7 @@ def test_the_gateway_is_the_policys_own():
     for gateways, gateway in [
         (("find_capability", "lazy"), FIND_CAPABILITY),
         (("nothing", "lazy"), LAZY),
+        (("tool_search",), TOOL_SEARCH),
     ]:
         under = compare_tools(session, evolve(POLICY, gateways=gateways)).under
         assert under.requests[0].names == (*NAMES, gateway.name)

@@ -42,14 +42,14 @@ from ctxalgebra.resident.activation import (
 )
 from ctxalgebra.resident.policy import ToolPolicy, for_route, tool_policy
 from ctxalgebra.resident.reconcile import By, reconcile
-from ctxalgebra.resident.respond import FIND_CAPABILITY, LAZY, respond_discovery
+from ctxalgebra.resident.respond import FIND_CAPABILITY, LAZY, TOOL_SEARCH, respond_discovery
 from ctxalgebra.tokens import chars4
 from ctxalgebra.transforms.pipeline import Stage, pipeline
 
 __all__ = ["Held", "compare_tools", "load_policy"]
 
 _EVERYTHING: Stage = pipeline()
-_GATEWAYS: Mapping[str, Tool] = {tool.name: tool for tool in (LAZY, FIND_CAPABILITY)}
+_GATEWAYS: Mapping[str, Tool] = {tool.name: tool for tool in (LAZY, FIND_CAPABILITY, TOOL_SEARCH)}
 
 
 @frozen
