@@ -31,10 +31,12 @@ from ctxalgebra import (
     recall,
     replay,
     resident,
+    timeline,
     usage,
     utf16,
 )
 from ctxalgebra.commands import explain, requests
+from ctxalgebra.commands import timeline as timeline_command
 from ctxalgebra.compat.paging_lifecycle import LIFECYCLE
 from ctxalgebra.laws import check
 from ctxalgebra.model.view import STEPS
@@ -218,6 +220,7 @@ PACKAGES = {
     "reference/recall.md": recall,
     "reference/replay.md": replay,
     "reference/resident.md": resident,
+    "reference/timeline.md": timeline,
     "reference/usage.md": usage,
 }
 
@@ -265,8 +268,9 @@ def test_tables_of_names_are_complete(page, title, names):
         ("reference/replay.md", "The command", command.replay),
         ("reference/commands.md", "requests", requests.requests),
         ("reference/commands.md", "explain", explain.explain),
+        ("reference/commands.md", "timeline", timeline_command.timeline),
     ],
-    ids=["replay", "requests", "explain"],
+    ids=["replay", "requests", "explain", "timeline"],
 )
 def test_the_options_of_commands_are_told(page, title, command):
     text = sections(page, 2)[title]

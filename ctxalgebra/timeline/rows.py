@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from ctxalgebra.checkpoints.provenance import was_left
 from ctxalgebra.checkpoints.targets import complete_places
 from ctxalgebra.events import labelled
+from ctxalgebra.model.entries import Cut, Reply
+from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Node, Session, find
 from ctxalgebra.timeline.texts import kind_of, one_line, readable, title
 from ctxalgebra.timeline.values import Row
 
 __all__ = ["Rows", "joined"]
 
+_SPOKEN = frozenset({Message, Reply, Cut})
 _CONVERSATION = frozenset({"user", "assistant", "summary"})
 
 
@@ -24,21 +27,22 @@ def joined(node: Node) -> str:
 class Rows:
     """Make rows of a session's entries: knows its labels, its leaf, and the target `root`."""
 
-    __slots__ = ("_leaf", "_session", "labels", "root")
+    __slots__ = ("_labelled", "_leaf", "_session", "labels", "root")
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._leaf = session.leaf
         self.labels: Mapping[int, str] = labelled(session).names
+        self._labelled = len(self.labels) > 0
         self.root = complete_places(session).first
 
     def shown(self, node: Node, *, verbose: bool = False) -> bool:
         """Say whether an entry is conversation, or stands out: the leaf, what has a label."""
         return (
             verbose
-            or kind_of(node) in _CONVERSATION
+            or (type(node.entry) in _SPOKEN and kind_of(node) in _CONVERSATION)
             or node is self._leaf
-            or node.number in self.labels
+            or (self._labelled and node.number in self.labels)
         )
 
     def archived(self, node: Node) -> bool:

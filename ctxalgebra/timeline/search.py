@@ -99,11 +99,12 @@ class _Reading:
         """
         entry = node.entry
         message = entry.message if type(entry) is Reply else entry
+        ids = ""
         if type(message) is Message:
             if (message.name or message.calls) and _echoes(message):
                 message = message if node.number in self.labels else _unechoed(message)
-            ids = [text for text in (message.name, message.call, message.id) if text]
-            text = "\n".join([*readable(message), *ids])
+            ids = f"{message.name}\n{message.call}\n{message.id}"
+            text = "\n".join(readable(message))
         else:
             text = "\n".join(readable(entry))
         at = self.find(text)
@@ -111,7 +112,9 @@ class _Reading:
             text = unescaped(text)
             at = self.find(text)
         if at is None:
-            named = node.number in self.named and not self.stopped
+            if self.stopped:
+                return None
+            named = node.number in self.named or self.wanted in ids.casefold()
             return one_line(readable(entry)) if named else None
         start = max(0, at - _LEAD)
         end = at + len(self.wanted) + _TAIL

@@ -172,7 +172,13 @@ class NodeView:
 
 @frozen
 class Shape:
-    """Place a row in a tree: its depth, from 1, and the rails in front of it."""
+    """Place a row in a tree.
+
+    Args:
+        row: the entry.
+        depth: its level, from 1.
+        rails: what is drawn in front of it.
+    """
 
     row: Row
     depth: int
@@ -207,7 +213,12 @@ View = ActiveView | CheckpointView | SearchView | NodeView | TreeView
 
 @frozen
 class Budget:
-    """Say how much an answer may take: rows, and characters."""
+    """Say how much an answer may take.
+
+    Args:
+        entries: most rows.
+        characters: most code points.
+    """
 
     entries: int
     characters: int
