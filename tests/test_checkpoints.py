@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -25,6 +27,7 @@ from ctxalgebra import (
     assistant,
     at_leaf,
     chars4,
+    checkpoints,
     find,
     label,
     labels,
@@ -73,6 +76,7 @@ from ctxalgebra.model import view as view_module
 from ctxalgebra.model.head import Usage
 from ctxalgebra.model.layers import Layers
 
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "checkpoints.md"
 NOTES = {"goal": "Fix the parser", "state": "the bug is in line 7", "next": "change line 7"}
 
 
@@ -753,6 +757,16 @@ def test_refusals_are_a_closed_list():
     with pytest.raises(InvalidArgument, match="no refusal"):
         Refusal("nope", "text")
     assert all(code == code.lower() and "_" not in code for code in REFUSALS)
+    table = PAGE.read_text("utf-8").partition("### REFUSALS")[2].partition("##")[0]
+    rows = re.findall(r"^\| `([a-z-]+)` \| (.+) \|$", table, re.MULTILINE)
+    assert rows == list(REFUSALS.items())
+
+
+def test_each_code_is_given_somewhere():
+    """Besides in the list: nothing is promised that can't happen."""
+    package = Path(checkpoints.__file__).parent
+    text = "".join(path.read_text("utf-8") for path in package.glob("*.py"))
+    assert [code for code in REFUSALS if text.count(f'"{code}"') < 2] == []
 
 
 @pytest.mark.parametrize("hostile", [None, 5, b"x", [1], object()])
