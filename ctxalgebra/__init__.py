@@ -107,7 +107,15 @@ if TYPE_CHECKING:
     from ctxalgebra.transforms.settings import PagingSettings, resolve_settings, warn_headroom
     from ctxalgebra.transforms.tagging import forget, tag_results
     from ctxalgebra.transforms.writes import write_facts
-    from ctxalgebra.usage import Breakdown, Reading, breakdown, gauge, pressure_of, remind
+    from ctxalgebra.usage import (
+        Breakdown,
+        Reading,
+        breakdown,
+        gauge,
+        pressure_of,
+        remind,
+        with_line,
+    )
 else:
     # Imported when asked for: most harnesses record only what is legal already.
     _LATER = {
@@ -126,7 +134,7 @@ else:
         "transforms.settings": "PagingSettings resolve_settings warn_headroom",
         "transforms.tagging": "forget tag_results",
         "transforms.writes": "write_facts",
-        "usage": "Breakdown Reading breakdown gauge pressure_of remind",
+        "usage": "Breakdown Reading breakdown gauge pressure_of remind with_line",
     }
     _MODULES = {name: module for module, names in _LATER.items() for name in names.split()}
 
@@ -303,6 +311,7 @@ __all__ = [
     "violations",
     "walk",
     "warn_headroom",
+    "with_line",
     "working_memory",
     "write_facts",
 ]

@@ -184,6 +184,7 @@ LEGAL = {
         "session": OPEN, "tools": ("read",), "over": 1, "longest": 2, "shown": 3, "horizon": 4,
         "regret": 5, "aux": 6, "measure": chars4, "deadline": 7, "prompt": lambda call, text: "p",
     },
+    "with_line": {"result": CALLS[2], "line": "x"},
     "working_memory": {
         "settings": MemorySettings(), "compact": True, "limit": True, "shells": ("bash",),
         "retrieval": ("read",), "writers": ("write",), "save": True, "model_facts": True,

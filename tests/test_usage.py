@@ -20,6 +20,7 @@ from ctxalgebra import (
     Note,
     Opaque,
     Session,
+    Text,
     Thinking,
     Tool,
     ToolCall,
@@ -77,6 +78,7 @@ from ctxalgebra.usage import (
     take,
     tier,
     token_text,
+    with_line,
 )
 from ctxalgebra.usage import gauge as gauge_function
 from ctxalgebra.usage.budget import CAP, percent_text, working_budget
@@ -375,6 +377,7 @@ def test_estimates_are_scaled_down_and_never_up():
     assert scaled(10, 10, 10, 10, actual=400, window=1000).other == 360
     down = scaled(100, 100, 100, 100, 100, actual=250, window=1000)
     assert (down.system, down.tools, down.calls, down.messages, down.other) == (50,) * 5
+    assert scaled(10, 10, 10, 10, actual=30, window=100, scale=0.5).other == 10
     assert scaled(0, 0, 0, 0, actual=0, window=10) == Breakdown(0, 0, 0, 0, 0, 10, 10)
 
 
@@ -711,6 +714,22 @@ def test_a_gauge_costs_what_is_new():
         session = record(session, tool_result(f"c{n}", "r" * 400 + line))
     assert all(counts)
     assert max(counts[-50:]) <= max(counts[:50]) <= 12
+
+
+def test_the_line_stands_behind_the_last_text_and_is_read_there():
+    image = Image("d", "image/png")
+    session = record(Session(), user("x" * 400), assistant(ToolCall("c1", "ls")))
+    line = gauge(session, window=WINDOW)
+    result = with_line(tool_result("c1", (Text("a"), Text("b"), image)), line)
+    assert [getattr(part, "text", "") for part in result.parts] == ["a", "b" + line, ""]
+    shown = record(session, result, assistant(ToolCall("c2", "ls")))
+    assert "boundary" not in gauge(shown, window=1_000_000)
+    bare = tool_result("c1", (image,))
+    assert with_line(bare, line) is bare
+    assert with_line(result, "") is result
+    for odd in ((None, "x"), (result, 3), (result, "\ud800")):
+        with pytest.raises(InvalidArgument):
+            with_line(*odd)
 
 
 def test_the_gauge_refuses_what_is_no_session():

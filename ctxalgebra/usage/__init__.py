@@ -4,7 +4,7 @@ from ctxalgebra.usage.boundaries import Boundary, Folded, Requests, begun, folde
 from ctxalgebra.usage.budget import CAP, TIERS, Reading, segments, tier, token_text
 from ctxalgebra.usage.cycle import Cycle, observe, renewed, restore, take
 from ctxalgebra.usage.estimates import HANDOFF, Moved, moved, pressure_at, pressure_of, replaced
-from ctxalgebra.usage.gauge import gauge
+from ctxalgebra.usage.gauge import gauge, with_line
 from ctxalgebra.usage.kinds import Breakdown, breakdown, breakdown_text, grid
 from ctxalgebra.usage.odometer import (
     Due,
@@ -54,4 +54,5 @@ __all__ = [
     "take",
     "tier",
     "token_text",
+    "with_line",
 ]

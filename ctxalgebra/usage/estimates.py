@@ -85,9 +85,9 @@ def pressure_at(
 
     >>> from ctxalgebra import *
     >>> session, _ = send(record(Session(), user("x" * 8000)))
-    >>> session = reply(session, "completed", assistant("ok"), usage=Usage(300, 1))
+    >>> session = reply(session, "completed", assistant("ok"), usage=Usage(600, 1))
     >>> pressure_at(session, at_leaf(session, 0), window=10_000).tokens
-    300
+    600
     """
     if calibrate(there, measure=measure) != Calibration():
         return pressure_of(there, window=window, measure=measure)

@@ -11,8 +11,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple, cast
 
+from attrs import evolve
+
 from ctxalgebra.checkpoints.provenance import NOTE as HANDOFF_NOTE
 from ctxalgebra.events import labelled, travel
+from ctxalgebra.model.checks import check_text, check_type
 from ctxalgebra.model.entries import Note
 from ctxalgebra.model.parts import Message, Text
 from ctxalgebra.model.session import Fold, Node, Session, find, fold
@@ -23,7 +26,7 @@ from ctxalgebra.usage.estimates import HANDOFF, pressure_at, pressure_of
 from ctxalgebra.usage.odometer import Needle, Odometer, due, fold_points, gauge_text
 from ctxalgebra.usage.reminders import hidden
 
-__all__ = ["gauge"]
+__all__ = ["gauge", "with_line"]
 
 _LONGEST = 400
 _LINE = re.compile(r"\[ctx ([0-9]{1,9})(?:\.[0-9])?% [^\[\]\n]{1,300}\]")
@@ -73,11 +76,37 @@ def _shown(known: int | None, node: Node, _: View) -> int | None:
 
 def _read(message: Message) -> int | None:
     """Read the whole percent from a result that ends with the line."""
-    part = message.parts[-1] if message.role == "tool" and message.parts else None
-    if not isinstance(part, Text):
+    at = _place(message) if message.role == "tool" else -1
+    if at < 0:
         return None
-    found = _LINE.fullmatch(part.text[-_LONGEST:].rpartition("\n")[2])
+    text = cast("Text", message.parts[at]).text
+    found = _LINE.fullmatch(text[-_LONGEST:].rpartition("\n")[2])
     return None if found is None else int(found[1])
+
+
+def _place(message: Message) -> int:
+    """Find the last text of a message; -1 where it has none."""
+    parts = message.parts
+    return next((at for at in range(len(parts) - 1, -1, -1) if isinstance(parts[at], Text)), -1)
+
+
+def with_line(result: Message, line: str) -> Message:
+    r"""Add a line to the last text of a result; the same object without a line, or without a text.
+
+    Raises:
+        InvalidArgument: `wrong-type`, `lone-surrogate`.
+
+    >>> from ctxalgebra import tool_result
+    >>> with_line(tool_result("c1", "a.py"), "\n[ctx 1%]").parts
+    (Text(text='a.py\n[ctx 1%]'),)
+    """
+    check_type(result, Message, "result")
+    check_text(line, "line")
+    at = _place(result)
+    if at < 0 or not line:
+        return result
+    text = Text(cast("Text", result.parts[at]).text + line)
+    return evolve(result, parts=(*result.parts[:at], text, *result.parts[at + 1 :]), origin="")
 
 
 _SHOWN: Fold[int | None] = Fold("gauge", None, _shown, reads=(Message, Note))
@@ -86,7 +115,7 @@ _SHOWN: Fold[int | None] = Fold("gauge", None, _shown, reads=(Message, Note))
 def gauge(session: Session, *, window: int, measure: Measure = chars4) -> str:
     r"""Give the line that tells the model how full its window is; empty where it knows already.
 
-    Add it to the text of a result that is no error, before the result is recorded. It is due where
+    Add it to a result that is no error, with `with_line`, before that is recorded. It is due where
     the whole percent is another one than the path showed last, at the first result of a new request
     of the user's, and behind a handoff. It holds the pressure and the tokens of the window, the
     mark of a new request, how many entries of the path have a label, and where a fold to the last
