@@ -913,7 +913,21 @@ def test_an_answer_has_its_room():
     heavy = record(Session(), user("\n" * 10_000))
     text, _ = ask({"view": "node", "target": "#0"}, heavy, window=20_000)
     assert len(text) <= 8_000
-    assert "more lines are longer than the answer may be" in text
+    assert " lines did not fit as a whole; ask for less." in text
+
+
+def test_a_line_that_does_not_fit_is_cut():
+    view = node(record(Session(), user("x" * 5_000), user("next")), 0)
+    text = render(view, characters=1_000)
+    assert len(text) <= 1_000
+    first, second, last = text.splitlines()
+    assert first.startswith("#0 (root) [user] xxx")
+    assert second == f"    {'x' * (len(second) - 5)}…"
+    assert len(second) > 700
+    assert last == "… 2 lines did not fit as a whole; ask for less."
+    for length in range(700, 960):
+        text = render(node(record(Session(), user("x" * length)), 0), characters=1_000)
+        assert len(text) <= 1_000
 
 
 def test_a_stopped_answer_says_so_and_another_tool_is_refused():

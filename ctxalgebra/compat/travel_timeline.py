@@ -88,7 +88,7 @@ def _whole(entry: Entry, *, verbose: bool) -> str:
     if kind == "label":
         label = entry.get("label")
         shown = label if isinstance(label, str) else "cleared"
-        return f"label {shown} → {entry.get('targetId')}" if verbose else ""
+        return f"label {shown} → {entry.get('targetId', 'undefined')}" if verbose else ""
     if kind != "message":
         return str(kind) if verbose else ""
     message = message_of(entry) or {}

@@ -26,6 +26,9 @@ __all__ = ["render", "to_terminal"]
 LEAST = 1_000
 """The smallest room for a text, in code points."""
 
+_FOOT = 80
+"""Room for the last line, which says what did not fit."""
+
 _ENDED = {
     "limit": "at the limit",
     "scan": "after as many entries as one step looks at",
@@ -118,17 +121,19 @@ def _lines(view: View) -> Iterator[str]:
 
 
 def _fitted(lines: Iterable[str], most: int) -> Iterator[str]:
-    """Give whole lines as long as there is room, and say how many there was none for."""
-    left = most - 80
+    """Give lines as long as there is room, and say how many there was none for."""
+    left = most - _FOOT
     missing = 0
     for line in lines:
-        left -= len(line) + 1
-        if left >= 0 and not missing:
-            yield line
-        else:
+        if missing or len(line) >= left:
+            if not missing and left > 1:
+                yield f"{line[: left - 2]}…"
             missing += 1
+        else:
+            left -= len(line) + 1
+            yield line
     if missing:
-        yield f"… {missing:,} more lines are longer than the answer may be; ask for less."
+        yield f"… {counted(missing, 'line')} did not fit as a whole; ask for less."
 
 
 def render(view: View, *, characters: int = 40_000) -> str:
