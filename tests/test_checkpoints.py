@@ -50,6 +50,7 @@ from ctxalgebra.checkpoints.provenance import (
     archives,
     frame,
     handoffs,
+    journeys,
     note,
     summary_depth,
     turn_open,
@@ -575,6 +576,28 @@ def test_w14_what_is_said_beside_a_call_is_no_answer():
     failed = reply(send(talk())[0], "aborted", assistant("It"))
     assert turn_open(failed)
     assert not turn_open(record(Session(), assistant("hello")))
+
+
+def test_who_goes_in_circles_is_told_so():
+    session = asked(talk(), "a")
+    said = []
+    for call in ("a", "b", "c", "d"):
+        session = went(session, "#4", call=call)
+        said.append(project(session).messages[-1].parts[0].text.splitlines()[-1])
+        session = asked(round_of(session, 1), chr(ord(call) + 1))
+    assert journeys(session) == 4
+    assert "journey" not in said[0]
+    assert "journey 2" in said[1]
+    assert "before you have answered" in said[2]
+    assert "journey 4" in said[3]
+    fresh = asked(record(round_of(travel(session, 1), 7), assistant("Hm."), user("again")), "f")
+    assert plan_travel(fresh, target="root", handoff=NOTES, call="f").facts.journey == 1
+    assert [h.facts.journey for h in handoffs(went(fresh, "root", call="f"))] == [1]
+
+
+def test_a_number_without_its_sign_gets_a_hint():
+    assert resolve_target(talk(), "4").text == "no entry has the label '4': the entry is written #4"
+    assert resolve_target(talk(), "x").text == "no entry has the label 'x'"
 
 
 def test_names_of_tickets():

@@ -536,6 +536,13 @@ class Travels(RuleBasedStateMachine):
         found = {handoff.number for handoff in provenance.handoffs(self.session)}
         assert found == {n.number for n in path(self.session)} & self.genuine
         assert len(found) == provenance.summary_depth(self.session)
+        count = 0
+        for node in log(self.session):
+            if node.number in self.genuine:
+                count += 1
+            elif getattr(node.entry, "role", "") == "user" and not node.entry.empty:
+                count = 0
+        assert provenance.journeys(self.session) == count
 
     @invariant()
     def archives_can_be_reached(self):

@@ -36,6 +36,7 @@ __all__ = [
     "archives",
     "frame",
     "handoffs",
+    "journeys",
     "note",
     "summary_depth",
     "turn_open",
@@ -49,6 +50,9 @@ VERSION = 1
 
 _OPEN = "The user's request is still open: go on with NEXT."
 _CLOSED = "The user's last request was answered: do NEXT only where it is part of that."
+_AGAIN = "This is journey {} since the user last spoke: {}."
+_SECOND = "do what NEXT says before you travel again"
+_LATER = "don't travel again before you have answered"
 _LONGEST = 100_000
 """Facts longer than that are not read: ours name a target, a ticket and a call."""
 
@@ -66,6 +70,7 @@ class Facts:
         place: number of the entry that has the ticket.
         call: id of the tool call that asked for it; empty when the host did.
         open: the user's turn was open.
+        journey: its number since the user last spoke, from 1 on.
     """
 
     origin: int
@@ -76,11 +81,12 @@ class Facts:
     place: int
     call: str
     open: bool
+    journey: int = 1
 
     def __attrs_post_init__(self) -> None:
         check_fields(
             self, origin=int, target=str, entry=int, landed=int, ticket=str, place=int, call=str,
-            open=bool,
+            open=bool, journey=int,
         )  # fmt: skip
 
 
@@ -111,7 +117,11 @@ def _around(facts: Facts) -> tuple[str, str]:
         f"[You went to {target} in this conversation and left these notes to yourself. "
         f"What you came from is kept as {ticket}: travel there to see it again.]\n"
     )
-    return before, f"\n[{_OPEN if facts.open else _CLOSED}]"
+    after = _OPEN if facts.open else _CLOSED
+    if facts.journey > 1:
+        advice = _SECOND if facts.journey == 2 else _LATER
+        after = f"{after} {_AGAIN.format(facts.journey, advice)}"
+    return before, f"\n[{after}]"
 
 
 def frame(facts: Facts, handoff: Handoff) -> Message:
@@ -241,15 +251,24 @@ def turn_open(session: Session) -> bool:
     return fold(session, _PATH).open
 
 
-def _left(known: Layers[int, str], node: Node, _: View) -> Layers[int, str]:
-    entry = node.entry
-    if not isinstance(entry, Message) or entry.role != "user":
+class _Log(NamedTuple):
+    """What all branches tell: tickets by place, and journeys since the user last spoke."""
+
+    tickets: Layers[int, str] = Layers()
+    journeys: int = 0
+
+
+def _journey(known: _Log, node: Node, _: View) -> _Log:
+    message = cast("Message", node.entry)
+    if message.role != "user" or message.empty:
         return known
     found = _read(node)
-    return known if found is None else known.put(found.facts.place, found.facts.ticket)
+    if found is None:
+        return known._replace(journeys=0)
+    return _Log(known.tickets.put(found.facts.place, found.facts.ticket), known.journeys + 1)
 
 
-_LEFT: Fold[Layers[int, str]] = Fold("left", Layers(), _left, along="log", reads=(Message,))
+_LOG: Fold[_Log] = Fold("journeys", _Log(), _journey, along="log", reads=(Message,))
 
 
 def was_left(session: Session, number: int) -> bool:
@@ -259,7 +278,17 @@ def was_left(session: Session, number: int) -> bool:
     >>> was_left(Session(), 0)
     False
     """
-    return number in fold(session, _LEFT)
+    return number in fold(session, _LOG).tickets
+
+
+def journeys(session: Session) -> int:
+    """Count the journeys since the user last spoke, on all branches: a model may go in circles.
+
+    >>> from ctxalgebra import Session
+    >>> journeys(Session())
+    0
+    """
+    return fold(session, _LOG).journeys
 
 
 def archives(session: Session) -> dict[str, int]:
@@ -272,6 +301,6 @@ def archives(session: Session) -> dict[str, int]:
     targets = labelled(session).targets
     return {
         ticket: place
-        for place, ticket in fold(session, _LEFT).items()
+        for place, ticket in fold(session, _LOG).tickets.items()
         if is_addressable(ticket) and targets.get(ticket) == place
     }

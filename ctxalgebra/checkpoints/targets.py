@@ -182,10 +182,11 @@ def resolve_target(session: Session, text: str) -> Target | Refusal:
     known = labelled(session)
     if (number := _NUMBER.fullmatch(name)) is not None:
         if int(number[1]) >= len(session):
-            return Refusal("target-not-found", f"there is no entry {name}")
+            return Refusal("target-not-found", f"there is no entry {name:.80}")
         return _at(session, text, int(number[1]), "number")
     if name not in known.targets:
-        return Refusal("target-not-found", f"no entry has the label {name!r}")
+        hint = f": the entry is written #{name}" if _NUMBER.fullmatch(f"#{name}") else ""
+        return Refusal("target-not-found", f"no entry has the label {name!r:.80}{hint}")
     return _at(session, text, known.targets[name], "label")
 
 

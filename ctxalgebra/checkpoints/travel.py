@@ -20,6 +20,7 @@ from ctxalgebra.checkpoints.names import is_name, name_conflict
 from ctxalgebra.checkpoints.provenance import (
     Facts,
     frame,
+    journeys,
     note,
     summary_depth,
     turn_open,
@@ -190,7 +191,15 @@ def plan_travel(
     if isinstance(backup, Refusal):
         return backup
     facts = Facts(
-        leaf.number, target, found.number, landing, backup.name, place, call, turn_open(session)
+        leaf.number,
+        target,
+        found.number,
+        landing,
+        backup.name,
+        place,
+        call,
+        turn_open(session),
+        journeys(session) + 1,
     )
     if is_name(backup.name):
         named = build_handoff(_slots(built), raw_archive=backup.name)
