@@ -212,8 +212,15 @@ def test_calls_of_others_are_not_answered():
     session, _ = calling("read", "{}")
     with pytest.raises(InvalidArgument, match="does not travel"):
         respond_travel(session, ToolCall("t1", "read"))
-    with pytest.raises(ProtocolViolation, match="orphan-result"):
-        respond_travel(session, ToolCall("t9", "checkpoint", '{"name":"a"}'))
+    session, call = calling("travel", {"target": "#0", "handoff": NOTES})
+    answered = record(session, tool_result("t1", "done"), assistant("Hm."), user("go on"))
+    for at, other in [
+        (session, ToolCall("t9", "checkpoint", '{"name":"a"}')),
+        (session, ToolCall("t9", "travel", call.arguments)),
+        (answered, call),
+    ]:
+        with pytest.raises(ProtocolViolation, match="orphan-result"):
+            respond_travel(at, other)
     for hostile in (None, 5, "x"):
         with pytest.raises(InvalidArgument):
             respond_travel(session, hostile)

@@ -19,7 +19,8 @@ from ctxalgebra.checkpoints.handoff import REQUIRED, format_defect, type_of, wir
 from ctxalgebra.checkpoints.receipts import Receipt, checkpoint
 from ctxalgebra.checkpoints.refusals import Refusal
 from ctxalgebra.checkpoints.travel import apply_travel, plan_travel
-from ctxalgebra.errors import InvalidArgument, escaped
+from ctxalgebra.errors import InvalidArgument, ProtocolViolation, escaped
+from ctxalgebra.events import open_calls
 from ctxalgebra.model.checks import check_type
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Tool
@@ -159,7 +160,7 @@ def respond_travel(
 
     Raises:
         InvalidArgument: `invalid-argument`, the call is for another tool; `wrong-type`.
-        ProtocolViolation: `orphan-result`, `duplicate-result`: the call is not open.
+        ProtocolViolation: `orphan-result`, the call is not open.
 
     >>> from ctxalgebra import Session, assistant, labels, open_calls, record, user
     >>> call = ToolCall("c1", "checkpoint", '{"name":"start"}')
@@ -171,6 +172,8 @@ def respond_travel(
     check_type(call, ToolCall, "call")
     if call.name not in _SCHEMAS:
         raise InvalidArgument("invalid-argument", f"{call.name!r} does not travel", field="call")
+    if call.id not in open_calls(session):
+        raise ProtocolViolation("orphan-result", f"no open call has the id {call.id!r}")
     given = _arguments(call)
     if isinstance(given, Refusal):
         return _refused(session, call, given)
