@@ -7,7 +7,7 @@ from typing import NamedTuple, cast
 
 from ctxalgebra.errors import ProtocolViolation
 from ctxalgebra.model.checks import check_type
-from ctxalgebra.model.entries import DECISIONS, Label, Reply, Sent
+from ctxalgebra.model.entries import DECISIONS, Label, Note, Reply, Sent
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.layers import Layers
 from ctxalgebra.model.parts import Message, tool_result
@@ -15,15 +15,20 @@ from ctxalgebra.model.session import Fold, Node, Session, at_leaf, check_session
 from ctxalgebra.model.view import HEAD, View
 
 __all__ = [
+    "REMINDER",
     "Labels",
     "abandon",
     "behind",
+    "is_reminder",
     "label",
     "labelled",
     "labels",
     "open_calls",
     "travel",
 ]
+
+REMINDER = "reminder"
+"""The name of the note in front of a message that reminds the model of something."""
 
 
 def open_calls(session: Session) -> tuple[str, ...]:
@@ -116,6 +121,17 @@ def labels(session: Session) -> dict[int, str]:
     ({0: 'start'}, {1: 'start'})
     """
     return dict(labelled(session).names)
+
+
+def is_reminder(node: Node) -> bool:
+    """Say whether a message is a reminder of the harness: a note named `reminder` is its parent.
+
+    >>> from ctxalgebra import Note, Session, record, user
+    >>> is_reminder(record(Session(), Note("reminder", '{"level":30}'), user("...")).leaf)
+    True
+    """
+    before = None if node.parent is None else node.parent.entry
+    return type(before) is Note and before.name == REMINDER
 
 
 def travel(session: Session, target: int) -> Session:

@@ -568,17 +568,24 @@ def test_the_role_and_the_words_can_be_chosen():
         remind("x", window=10)
 
 
-def test_a_system_reminder_leaves_the_users_message_the_active_request():
+@pytest.mark.parametrize("role", ["user", "system"])
+def test_a_reminder_is_not_the_active_request(role):
     """A message of the user's in a tool loop is what is worked on; a reminder is not."""
     start = record(asked(Session(), "old " * 400), user("the task"))
-    shown = {}
-    for role in ("user", "system"):
-        session = remind(loop(start, 3_500, "c1"), window=WINDOW, role=role)
-        for n in range(2, 6):
-            session = loop(session, 3_600 + n, f"c{n}", "r" * 400)
-        cut = select(session, budget=1_000)
-        shown[role] = [m.parts[0].text for m in project(cut).messages if m.role == "user"]
-    assert "the task" in shown["system"]
+    session = remind(loop(start, 3_500, "c1"), window=WINDOW, role=role)
+    assert told(session) == [30]
+    for n in range(2, 6):
+        session = loop(session, 3_600 + n, f"c{n}", "r" * 400)
+    cut = select(session, budget=1_000)
+    assert "the task" in [m.parts[0].text for m in project(cut).messages if m.role == "user"]
+    steered = loop(record(start, user("and be quick")), 3_500, "c1")
+    steered = remind(steered, window=WINDOW, role=role)
+    cut = select(loop(steered, 3_600, "c2", "r" * 4_000), budget=1_000)
+    shown = [m.parts[0].text for m in project(cut).messages if m.role == "user"]
+    assert {"the task", "and be quick"} <= set(shown)
+    failed = reply(send(remind(loop(start, 3_500, "c9", "r" * 9_000), window=WINDOW))[0], "failed")
+    cut = select(failed, budget=1_500)
+    assert "the task" in [m.parts[0].text for m in project(cut).messages if m.role == "user"]
 
 
 def test_remind_in_a_pipeline_of_a_long_session_breaks_nothing():

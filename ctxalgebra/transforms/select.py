@@ -9,12 +9,13 @@ from attrs import frozen
 
 from ctxalgebra.calibration import costs, estimate
 from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.events import is_reminder
 from ctxalgebra.model.checks import check_callable, check_each, check_type, mistyped
 from ctxalgebra.model.entries import Cut
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.parts import Message, user
-from ctxalgebra.model.session import Session
-from ctxalgebra.model.view import Measure, View
+from ctxalgebra.model.session import Session, find
+from ctxalgebra.model.view import Measure
 from ctxalgebra.tokens import chars4, check_positive
 from ctxalgebra.transforms.pipeline import CacheState, check_cache
 
@@ -154,7 +155,7 @@ def select(
 
     known = costs(session, measure=measure)
     total, sums = known.total, known.sums
-    places, (start, stop) = _places(view)
+    places, (start, stop) = _places(session)
     active = sums[stop] - sums[start]
     numbers = view.slots.numbers
 
@@ -252,11 +253,12 @@ def _resolve(budget: int, target: int | None, reserve: int, window: int | None) 
     return limit, aim
 
 
-def _places(view: View) -> tuple[list[int], tuple[int, int]]:
+def _places(session: Session) -> tuple[list[int], tuple[int, int]]:
     """List where a cut may stand, nearest first, and the slots of the active request.
 
-    A cut behind the active request keeps it.
+    A cut behind the active request keeps it. A reminder is no request: it stands for nobody.
     """
+    view = session.view
     messages, end, front = view.slots.messages, view.end, view.front
     # Unread results and their calls stay, as does all that comes behind them.
     last = view.read
@@ -265,8 +267,10 @@ def _places(view: View) -> tuple[list[int], tuple[int, int]]:
     if last == end and view.open:
         last -= 1
     # The active request: the user messages that began the turn in which the protected part starts.
-    begun = last < end and messages[last].role == "user"
+    begun = last < end and messages[last].role == "user" and not _reminds(session, last)
     start = stop = last if begun else view.loop(last)
+    while stop and messages[stop - 1].role == "user" and _reminds(session, stop - 1):
+        start = stop = view.loop(stop - 1)
     while start > (1 if front else 0) and messages[start - 1].role == "user":
         start -= 1
     places: list[int] = []
@@ -281,6 +285,11 @@ def _places(view: View) -> tuple[list[int], tuple[int, int]]:
         if legal:
             places.append(slot)
     return places, (start, stop)
+
+
+def _reminds(session: Session, slot: int) -> bool:
+    node = find(session, session.view.slots.numbers[slot])
+    return node is not None and is_reminder(node)
 
 
 @frozen
@@ -331,7 +340,7 @@ def pressure(
 
 def _gain(session: Session, measure: Measure) -> int:
     """Estimate what the deepest cut would take, less the default notice."""
-    places, (start, stop) = _places(session.view)
+    places, (start, stop) = _places(session)
     if not places:
         return 0
     known = costs(session, measure=measure)

@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, cast
 from ctxalgebra.checkpoints.guidance import reminder
 from ctxalgebra.checkpoints.provenance import NOTE as HANDOFF_NOTE
 from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.events import REMINDER
 from ctxalgebra.model.checks import check_callable
 from ctxalgebra.model.entries import Cut, Note, Reply
 from ctxalgebra.model.gate import record
@@ -28,7 +29,7 @@ from ctxalgebra.usage.estimates import pressure_of
 
 __all__ = ["NOTE", "cycle_of", "hidden", "remind"]
 
-NOTE = "reminder"
+NOTE = REMINDER
 """The name of the note in front of a reminder; its data are a JSON object with `level`."""
 
 _LONGEST = 1_000
@@ -145,8 +146,7 @@ def remind(
 
     Args:
         window: the model's context window in tokens.
-        role: of the message. `system` where the provider takes it there (rule V-A8): then `select`
-            takes the user's own message for the active request, not the reminder.
+        role: of the message; `system` where the provider takes it there (rule V-A8).
         wording: words the reminder of a tier.
         measure: tokens of a message or head.
 
