@@ -28,7 +28,7 @@ LAYERS = [
     {"model.session"},
     {"model.gate"},
     {"protocol", "profiles"},
-    {"tokens", "utf16"},
+    {"arguments", "tokens", "utf16"},
     {"skills"},
     {"shaping"},
     {"calibration", "measures"},

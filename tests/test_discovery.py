@@ -253,7 +253,7 @@ def test_sizes_of_schemas_count_for_the_original():
 
 
 def test_a_ranking_may_be_anyones():
-    assert names("x", ranking=lambda index, query: [(1, 5.0)]) == ["write"]
+    assert names("x", ranking=lambda index, query, passes: [(1, 5.0)]) == ["write"]
 
 
 # The tools that search
@@ -466,3 +466,19 @@ def test_the_door_passes_on_what_the_library_refuses():
     assert told["error"] == {
         "code": "wrong-type", "reason": "expected a text, got int", "field": "name"
     }  # fmt: skip
+
+
+def test_what_is_left_out_hides_nothing_that_is_not():
+    """Common words count in full where the rare ones find only what is left out."""
+    items = [Capability(f"deploy{n}", "deploy the unit") for n in range(3)]
+    items += [Capability(f"t{n}", "test of something") for n in range(9)]
+    items += [Capability("other", "nothing of it", kind="skill")]
+    items = tuple(items)
+    found = rank(Index(items), "deploy a test", left_out=[f"deploy{n}" for n in range(3)])
+    assert [one.capability.name for one in found] == [f"t{n}" for n in range(8)]
+    assert rank(Index(items), "deploy nothing", kind="skill")[0].capability.name == "other"
+    for ranking in RANKINGS:
+        hidden = {item.name for item in items[:3]}
+        names = [f.capability.name for f in rank(Index(items), "test", ranking=ranking)]
+        assert names
+        assert not hidden & {*names}

@@ -6,11 +6,11 @@ A harness adds `RECALL_TOOLS` to its head and answers calls whose name is among 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
+from ctxalgebra.arguments import arguments_of, schema
 from ctxalgebra.errors import CtxError, InvalidArgument
 from ctxalgebra.model.checks import check_type
 from ctxalgebra.model.head import Tool
@@ -26,18 +26,6 @@ __all__ = ["RECALL_TOOLS", "respond"]
 
 _LIST = 1000
 """How much of a list of names a reference shows, in characters of JSON."""
-
-
-def _schema(required: list[str], **properties: Mapping[str, Any]) -> str:
-    return json.dumps(
-        {
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "additionalProperties": False,
-        },
-        separators=(",", ":"),
-    )
 
 
 def _text(description: str, most: int) -> dict[str, Any]:
@@ -66,7 +54,7 @@ RECALL_TOOLS: tuple[Tool, ...] = (
         RECALL_NAMES[0],
         "Search the whole conversation, what is no longer shown to you included. Gives references, "
         "best first; read them with load_history or read_context_output.",
-        _schema(
+        schema(
             ["query"],
             query=_text("Words to look for; empty to use the filters alone", LIMITS.query),
             files=_names("Only turns that touched all of these files, as named in the calls"),
@@ -79,7 +67,7 @@ RECALL_TOOLS: tuple[Tool, ...] = (
     Tool(
         RECALL_NAMES[1],
         "Walk through the whole conversation in order. Gives references.",
-        _schema(
+        schema(
             ["direction"],
             direction={
                 "type": "string",
@@ -97,7 +85,7 @@ RECALL_TOOLS: tuple[Tool, ...] = (
         RECALL_NAMES[2],
         "Load items of the conversation in full, exactly as they were recorded. Long ones are "
         "better read in pages with read_context_output.",
-        _schema(
+        schema(
             ["historyIds"],
             historyIds={
                 "type": "array",
@@ -112,7 +100,7 @@ RECALL_TOOLS: tuple[Tool, ...] = (
         RECALL_NAMES[3],
         "Read a tool result, or a part of an assistant message, in exact pages. The first line of "
         "the answer is JSON with nextOffset (null at the end); everything behind it is the page.",
-        _schema(
+        schema(
             ["historyId", "source"],
             historyId=_ID,
             source={"type": "string", "enum": ["toolResult", "assistant"]},
@@ -125,9 +113,7 @@ RECALL_TOOLS: tuple[Tool, ...] = (
 )
 """The tools, to be put into a head. Their text is part of the cached prefix: it stays as it is."""
 
-_SCHEMAS: Mapping[str, dict[str, Any]] = MappingProxyType(
-    {tool.name: json.loads(tool.schema) for tool in RECALL_TOOLS}
-)
+_TOOLS: Mapping[str, Tool] = MappingProxyType({tool.name: tool for tool in RECALL_TOOLS})
 
 
 def _within(names: tuple[str, ...]) -> str:
@@ -224,41 +210,6 @@ _ANSWERS: Mapping[str, Callable[[History, dict[str, Any]], str]] = MappingProxyT
 )
 
 
-def _refuse(token: str) -> None:
-    raise ValueError(token)
-
-
-def _arguments(call: ToolCall) -> dict[str, Any]:
-    """Read what the model wrote: an object with the members of the schema, nulls left out.
-
-    Bounds are checked behind it, where all callers pass.
-    """
-    try:
-        value: object = json.loads(call.arguments, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        raise InvalidArgument("invalid-argument", "the arguments are no JSON") from None
-    if not isinstance(value, dict):
-        raise InvalidArgument("invalid-argument", "the arguments are no object")
-    given = {name: v for name, v in cast("dict[str, Any]", value).items() if v is not None}
-    schema = _SCHEMAS[call.name]
-    if unknown := given.keys() - schema["properties"].keys():
-        raise InvalidArgument("invalid-argument", "there is no such argument", field=min(unknown))
-    for name in schema["required"]:
-        if name not in given:
-            raise InvalidArgument("invalid-argument", "the argument is missing", field=name)
-    for name, member in given.items():
-        kind = schema["properties"][name]
-        if kind["type"] == "integer" and type(member) is float and member.is_integer():
-            given[name] = int(member)
-        elif kind["type"] == "boolean":
-            check_type(member, bool, name)
-        elif "enum" in kind and member not in kind["enum"]:
-            raise InvalidArgument(
-                "invalid-argument", f"one of {', '.join(kind['enum'])}", field=name
-            )
-    return given
-
-
 def respond(source: Session | History, call: ToolCall) -> Message:
     """Answer a call of one of recall's tools; the message to record.
 
@@ -284,7 +235,7 @@ def respond(source: Session | History, call: ToolCall) -> Message:
     if answer is None:
         raise InvalidArgument("invalid-argument", f"{call.name!r} is no tool of recall")
     try:
-        text, failed = answer(known, _arguments(call)), False
+        text, failed = answer(known, arguments_of(call, _TOOLS[call.name])), False
     except CtxError as error:
         text, failed = safe(str(error)), True
     return tool_result(call.id, text, name=call.name, error=failed)

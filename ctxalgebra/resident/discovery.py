@@ -159,8 +159,12 @@ class Found:
     words: tuple[str, ...] = ()
 
 
-Ranking = Callable[[Index, str], list[tuple[int, float]]]
-"""Gives the places of what a query finds with their scores, the best first."""
+Passes = Callable[[int], bool]
+"""Says whether what stands at a place of the index is looked for at all."""
+
+Ranking = Callable[[Index, str, Passes], list[tuple[int, float]]]
+"""Gives the places of what a query finds among those that pass, with their scores, the best first.
+What does not pass may be there, too, and is left out then."""
 
 
 def _wanted(query: str) -> list[tuple[str, tuple[str, ...]]]:
@@ -214,9 +218,14 @@ def _joined(index: Index, run: tuple[str, tuple[str, ...]]) -> tuple[dict[int, i
     return merged, most
 
 
-def _default(index: Index, query: str) -> list[tuple[int, float]]:
+def _default(index: Index, query: str, passes: Passes) -> list[tuple[int, float]]:
     runs = _wanted(query)
-    weighed = [(hits, rare) for hits, rare in (_joined(index, run) for run in runs) if hits]
+    weighed: list[tuple[dict[int, int], int]] = []
+    for run in runs:
+        having, rare = _joined(index, run)
+        hits = {at: weight for at, weight in having.items() if passes(at)}
+        if hits:
+            weighed.append((hits, rare))
     weighed.sort(key=lambda found: len(found[0]))
     full = _TEXT * _EXACT
     scores: dict[int, int] = {}
@@ -241,7 +250,7 @@ def _default(index: Index, query: str) -> list[tuple[int, float]]:
     return found
 
 
-def _toolpolicy(index: Index, query: str) -> list[tuple[int, float]]:
+def _toolpolicy(index: Index, query: str, _passes: Passes) -> list[tuple[int, float]]:
     places: dict[str, int] = {}
     tools: list[dict[str, object]] = []
     for at, item in enumerate(index.items):
@@ -254,7 +263,7 @@ def _toolpolicy(index: Index, query: str) -> list[tuple[int, float]]:
     return [(places[name], float(len(names) - at)) for at, name in enumerate(names)]
 
 
-def _find_capability(index: Index, query: str) -> list[tuple[int, float]]:
+def _find_capability(index: Index, query: str, _passes: Passes) -> list[tuple[int, float]]:
     said = [
         original_score(query, f"{item.name} {item.description} {' '.join(item.keywords)}")
         for item in index.items
@@ -263,7 +272,7 @@ def _find_capability(index: Index, query: str) -> list[tuple[int, float]]:
     return [(at, said[at]) for at in ranked if said[at] > 0]
 
 
-def _skills(index: Index, query: str) -> list[tuple[int, float]]:
+def _skills(index: Index, query: str, _passes: Passes) -> list[tuple[int, float]]:
     said = [score_skill(item.name, item.description, query) for item in index.items]
     found = [at for at, score in enumerate(said) if score > 0]
     found.sort(key=lambda at: (-said[at], name_order(index.items[at].name), at))
@@ -325,18 +334,22 @@ def rank(
     check_type(index, Index, "index")
     check_text(query, "query")
     check_positive(most=most)
+    by_words = False
     if isinstance(ranking, str):
         if ranking not in RANKINGS:
             text = f"a ranking is one of {', '.join(RANKINGS)}"
             raise InvalidArgument("invalid-argument", text, field="ranking")
-        ranked = RANKINGS[ranking](index, query)
-    else:
-        ranked = ranking(index, query)
-    found: list[Found] = []
-    for at, score in ranked:
+        by_words, ranking = ranking == "default", RANKINGS[ranking]
+
+    def passes(at: int) -> bool:
         item = index.items[at]
-        if (kind is None or item.kind == kind) and item.name not in left_out:
-            words = _matched(item, query) if ranking == "default" else ()
+        return (kind is None or item.kind == kind) and item.name not in left_out
+
+    found: list[Found] = []
+    for at, score in ranking(index, query, passes):
+        item = index.items[at]
+        if passes(at):
+            words = _matched(item, query) if by_words else ()
             found.append(Found(item, score, words))
             if len(found) == most:
                 break

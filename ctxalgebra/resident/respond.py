@@ -8,13 +8,13 @@ result that activated it, never in the system text, which would change the head.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from attrs import frozen
 
+from ctxalgebra.arguments import arguments_of, schema
 from ctxalgebra.errors import CtxError, InvalidArgument, escaped
 from ctxalgebra.model.checks import check_items, check_text, check_type
 from ctxalgebra.model.entries import Entry
@@ -34,11 +34,6 @@ _MOST_ACTIVATED = 5
 _NO_BODIES: Mapping[str, str] = MappingProxyType({})
 
 
-def _schema(required: list[str], **properties: Mapping[str, Any]) -> str:
-    shape = {"type": "object", "properties": properties, "required": required}
-    return json.dumps({**shape, "additionalProperties": False}, separators=(",", ":"))
-
-
 def _says(kind: str, description: str, **more: Any) -> dict[str, Any]:
     return {"type": kind, **more, "description": description}
 
@@ -47,7 +42,7 @@ LAZY = Tool(
     "lazy",
     "Find and activate tools that are not listed. Search first, then activate by name; activated "
     "tools can be called from your next step on.",
-    _schema(
+    schema(
         [],
         search=_says("string", "What a tool should do, in a few words"),
         activate=_says("array", "Names of tools to activate", items={"type": "string"}),
@@ -59,7 +54,7 @@ LAZY = Tool(
 FIND_CAPABILITY = Tool(
     "find_capability",
     "Find a tool or a skill by what it should do, and load the best match.",
-    _schema(
+    schema(
         ["description"],
         description=_says("string", "What it should do, in a few words"),
         kind=_says("string", "Only tools, or only skills", enum=["any", "tool", "skill"]),
@@ -73,7 +68,7 @@ TOOL_SEARCH = Tool(
     "tool_search",
     "Find tools that are not listed, by what they should do, and activate the matches. They can be "
     "called from your next step on.",
-    _schema(
+    schema(
         ["query"],
         query=_says("string", "What a tool should do, in a few words"),
         limit=_says("integer", "Most tools, 3 if left out", minimum=1, maximum=_MOST_ACTIVATED),
@@ -82,11 +77,8 @@ TOOL_SEARCH = Tool(
 """The finder of the saver: what matches is activated at once. OpenAI's own tool search has its
 name, so a call of that is answered as well."""
 
-_SCHEMAS: Mapping[str, dict[str, Any]] = MappingProxyType(
-    {tool.name: json.loads(tool.schema) for tool in (LAZY, FIND_CAPABILITY, TOOL_SEARCH)}
-)
-_TYPES: Mapping[str, type] = MappingProxyType(
-    {"string": str, "array": list, "boolean": bool, "integer": int}
+_TOOLS: Mapping[str, Tool] = MappingProxyType(
+    {tool.name: tool for tool in (LAZY, FIND_CAPABILITY, TOOL_SEARCH)}
 )
 
 
@@ -100,34 +92,6 @@ class _Place:
     index: Index
     bodies: Mapping[str, str]
     ranking: str | Ranking
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
-
-
-def _arguments(call: ToolCall) -> dict[str, Any]:
-    """Read what the model wrote: the members of the schema with their types, nulls left out."""
-    try:
-        value: object = json.loads(call.arguments, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        raise InvalidArgument("invalid-argument", "the arguments are no JSON") from None
-    if not isinstance(value, dict):
-        raise InvalidArgument("invalid-argument", "the arguments are no object")
-    given = {name: v for name, v in cast("dict[str, Any]", value).items() if v is not None}
-    schema = _SCHEMAS[call.name]
-    for name, member in given.items():
-        shape = schema["properties"].get(name)
-        if shape is None:
-            raise InvalidArgument("invalid-argument", "there is no such argument", field=name)
-        check_type(member, _TYPES[shape["type"]], name)
-        if "enum" in shape and member not in shape["enum"]:
-            text = f"one of {', '.join(shape['enum'])}"
-            raise InvalidArgument("invalid-argument", text, field=name)
-    for name in schema["required"]:
-        if name not in given:
-            raise InvalidArgument("invalid-argument", "the argument is missing", field=name)
-    return given
 
 
 def _line(text: str) -> str:
@@ -304,7 +268,7 @@ def respond_discovery(
     if not for_route(policy, session.head.route).enabled:
         return (tool_result(call.id, "Tools are not switched here.", name=call.name),)
     try:
-        after, lines = answer(place, _arguments(call))
+        after, lines = answer(place, arguments_of(call, _TOOLS[call.name]))
     except CtxError as error:
         return (tool_result(call.id, str(error), name=call.name, error=True),)
     result = tool_result(call.id, "\n".join(lines), name=call.name)

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
+from ctxalgebra.arguments import arguments_of, schema
 from ctxalgebra.errors import CtxError, InvalidArgument
 from ctxalgebra.model.checks import check_type
 from ctxalgebra.model.entries import Entry
@@ -21,7 +22,6 @@ from ctxalgebra.model.head import Tool
 from ctxalgebra.model.parts import ToolCall, tool_result
 from ctxalgebra.model.session import Session
 from ctxalgebra.resident.discovery import Capability, Index, Ranking, rank
-from ctxalgebra.skills.arguments import arguments_of, schema
 from ctxalgebra.skills.asking import MOST, USUAL, Rank, lines
 from ctxalgebra.skills.groups import NAME
 from ctxalgebra.skills.journal import loading, noted, safely, shown_skills, skills_at

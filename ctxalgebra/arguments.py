@@ -1,13 +1,14 @@
 """What a model wrote as the arguments of a call, checked against the schema of the tool.
 
-Only flat schemas are known: members that are texts or integers, choices, what is required. Bounds
-are the caller's, who may bring a number into them.
+Only flat schemas are known: the type of each member, choices, what is required. What is in a list,
+and bounds, are the caller's, who may bring a number into them.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, cast
 
 from ctxalgebra.errors import InvalidArgument
@@ -18,6 +19,7 @@ from ctxalgebra.model.parts import ToolCall
 __all__ = ["arguments_of", "schema"]
 
 _SHOWN = 60
+_TYPES: Mapping[str, type] = MappingProxyType({"integer": int, "boolean": bool, "array": list})
 
 
 def schema(required: list[str], **properties: Mapping[str, Any]) -> str:
@@ -66,9 +68,9 @@ def arguments_of(call: ToolCall, tool: Tool) -> dict[str, Any]:
         if kind["type"] == "string":
             check_text(member, name)
         else:
-            if type(member) is float and member.is_integer():
+            if kind["type"] == "integer" and type(member) is float and member.is_integer():
                 given[name] = int(member)
-            check_type(given[name], int, name)
+            check_type(given[name], _TYPES[kind["type"]], name)
         if member not in kind.get("enum", (member,)):
             text = f"one of {', '.join(kind['enum'])}"
             raise InvalidArgument("invalid-argument", text, field=name)
