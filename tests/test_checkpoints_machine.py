@@ -685,7 +685,7 @@ MUTANTS = {
         ),
     ),
     "any label gives way": inside(receipts, "is_addressable", lambda _: lambda _name: False),
-    "notes are believed": inside(provenance, "_read", trusts_notes),
+    "notes are believed": inside(provenance, "handed_over", trusts_notes),
     "a note of any name is believed": inside(provenance, "_facts", trusts_texts),
     "a note is believed wherever it stands": inside(
         provenance, "_lands", lambda _: lambda _note, _facts: True

@@ -35,6 +35,7 @@ __all__ = [
     "HandedOver",
     "archives",
     "frame",
+    "handed_over",
     "handoffs",
     "journeys",
     "note",
@@ -159,8 +160,14 @@ def _lands(note: Node, facts: Facts) -> bool:
     return (-1 if node is None else node.number) == facts.landed
 
 
-def _read(node: Node) -> HandedOver | None:
-    """Read the handoff that a node is, if it and the note in front of it agree."""
+def handed_over(node: Node) -> HandedOver | None:
+    """Read the handoff that an entry is: its message and the note in front of it must agree.
+
+    The one reader: for folds, whoever asks where handoffs stand asks this.
+
+    >>> from ctxalgebra import Session, record, user
+    >>> handed_over(record(Session(), user("[You went to root in this conversation.]")).leaf)
+    """
     before, message = node.parent, node.entry
     if before is None or not isinstance(before.entry, Note) or not isinstance(message, Message):
         return None
@@ -200,7 +207,7 @@ def _step(known: _Path, node: Node, _: View) -> _Path:
         return known._replace(open=False) if known.open and not said.calls else known
     if said.role != "user":
         return known
-    found = _read(node)
+    found = handed_over(node)
     if found is None:
         return known if known.open else known._replace(open=True)
     return _Path(found.facts.open, known.depth + 1, _Linked(found, known.newest))
@@ -262,7 +269,7 @@ def _journey(known: _Log, node: Node, _: View) -> _Log:
     message = cast("Message", node.entry)
     if message.role != "user" or message.empty:
         return known
-    found = _read(node)
+    found = handed_over(node)
     if found is None:
         return known._replace(journeys=0)
     return _Log(known.tickets.put(found.facts.place, found.facts.ticket), known.journeys + 1)
