@@ -136,6 +136,18 @@ def test_a_window_that_is_none_is_not_known(window, used):
     assert read_budget(window, used).entries == 100
 
 
+def test_types_and_roles_that_are_none():
+    entries = [{"type": [], "id": "a"}, said("b", "a", [], "x"), said("c", "b", {}, "needle")]
+    lines = tree_lines(entries, verbose=True).lines
+    assert [line.lstrip() for line in lines] == [
+        "└─ a [UNKNOWN] unknown",
+        "└─ b [MESSAGE] x",
+        "└─ c (HEAD) [MESSAGE] needle",
+    ]
+    assert search_tree(entries, "needle", kind="user").matches == ()
+    assert [name for name, _, _ in search_tree(entries, "needle").matches] == ["c"]
+
+
 def test_parents_in_a_circle_are_an_error():
     entries = [said("a", "b", "user", "x"), said("b", "a", "user", "y")]
     for ask in (lambda: tree_lines(entries), lambda: search_tree(entries, "x")):
@@ -162,7 +174,7 @@ MESSAGE = st.fixed_dictionaries(
     },
 )
 ENTRY = st.fixed_dictionaries(
-    {"type": st.sampled_from(["message", "label", "branch_summary", "compaction", "x", None, 3])},
+    {"type": st.sampled_from(["message", "label", "branch_summary", "compaction", "x", None, []])},
     optional={
         "id": IDS,
         "parentId": IDS,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from math import isfinite
-from typing import Any, Literal
+from typing import Literal
 
 from attrs import frozen
 
@@ -79,9 +79,14 @@ def _positive(value: object) -> float | None:
     return number if isfinite(number) and number > 0 else None
 
 
+def _type(entry: Entry) -> str:
+    kind = entry.get("type")
+    return kind if isinstance(kind, str) else "unknown"
+
+
 def _whole(entry: Entry, *, verbose: bool) -> str:
     """Give the text of an entry as a row shows it."""
-    kind = entry.get("type")
+    kind = _type(entry)
     if kind in _SUMMARIES:
         summary = entry.get("summary")
         return summary if isinstance(summary, str) and summary else _EMPTY
@@ -90,9 +95,9 @@ def _whole(entry: Entry, *, verbose: bool) -> str:
         shown = label if isinstance(label, str) else "cleared"
         return f"label {shown} → {entry.get('targetId', 'undefined')}" if verbose else ""
     if kind != "message":
-        return str(kind) if verbose else ""
+        return kind if verbose else ""
     message = message_of(entry) or {}
-    hidden = not verbose and message.get("role") in _BEHIND
+    hidden = not verbose and _role(entry) in _BEHIND
     return "" if hidden else content_text(message.get("content"))
 
 
@@ -114,18 +119,19 @@ def tag(entry: Entry) -> str:
     >>> tag({"type": "label"}), tag({"type": "message", "message": {"role": "assistant"}})
     ('LABEL', 'AI')
     """
-    kind = entry.get("type")
+    kind = _type(entry)
     if kind == "message":
         return role_label(entry) or "MESSAGE"
-    return _SUMMARIES.get(str(kind), str(kind).upper())
+    return _SUMMARIES.get(kind, kind.upper())
 
 
-def _role(entry: Entry) -> Any:
-    return (message_of(entry) or {}).get("role")
+def _role(entry: Entry) -> str | None:
+    role = (message_of(entry) or {}).get("role")
+    return role if isinstance(role, str) else None
 
 
 def _talks(entry: Entry) -> bool:
-    return entry.get("type") in _SUMMARIES or _role(entry) in _TALK
+    return _type(entry) in _SUMMARIES or _role(entry) in _TALK
 
 
 def _on_path(entries: Sequence[Entry], leaf: str | None) -> tuple[set[str | None], str | None]:
@@ -233,9 +239,9 @@ class Found:
 
 
 def _kind(entry: Entry) -> str | None:
-    if entry.get("type") in _SUMMARIES:
+    if _type(entry) in _SUMMARIES:
         return "summary"
-    return {"user": "user", "toolResult": "tool"}.get(str(_role(entry)))
+    return {"user": "user", "toolResult": "tool"}.get(_role(entry) or "")
 
 
 def _repeats(entry: Entry) -> bool:
