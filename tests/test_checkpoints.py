@@ -600,6 +600,18 @@ def test_a_number_without_its_sign_gets_a_hint():
     assert resolve_target(talk(), "x").text == "no entry has the label 'x'"
 
 
+def test_a_reminder_is_no_word_of_the_users():
+    reminded = [Note("reminder", '{"level":30}'), user("[Context reminder] Nearly a third")]
+    answered = record(talk(), assistant("It was line 7."), *reminded)
+    assert not turn_open(answered)
+    folded = went(answered, "root")
+    assert journeys(record(folded, *reminded)) == 1
+    waiting = record(asked(talk()), *reminded, user("and the lexer"))
+    plan = plan_travel(waiting, target="root", handoff=NOTES, call="t1")
+    assert plan.carried == (len(waiting) - 1,)
+    assert project(apply_travel(waiting, plan)).messages[-1] == user("and the lexer")
+
+
 def test_names_of_tickets():
     session = asked(talk())
     named = plan_travel(session, target="root", handoff=NOTES, call="t1", ticket="the-way")

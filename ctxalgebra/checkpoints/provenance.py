@@ -19,7 +19,7 @@ from attrs import asdict, frozen
 from ctxalgebra.checkpoints.handoff import Handoff, handoff_text, read_handoff
 from ctxalgebra.checkpoints.targets import is_addressable
 from ctxalgebra.errors import escaped
-from ctxalgebra.events import labelled
+from ctxalgebra.events import is_reminder, labelled
 from ctxalgebra.model.checks import check_fields
 from ctxalgebra.model.entries import Note, Reply
 from ctxalgebra.model.head import Head
@@ -205,7 +205,7 @@ def _step(known: _Path, node: Node, _: View) -> _Path:
     if said.role == "assistant":
         # Text beside calls is no answer yet (W14).
         return known._replace(open=False) if known.open and not said.calls else known
-    if said.role != "user":
+    if said.role != "user" or is_reminder(node):
         return known
     found = handed_over(node)
     if found is None:
@@ -248,7 +248,8 @@ def turn_open(session: Session) -> bool:
     """Say whether the user waits for an answer.
 
     A turn is open from the user's message up to an answer: what an assistant says beside calls is
-    none. A handoff is no message of the user; it goes on as the turn was that it left.
+    none. A handoff is no message of the user; it goes on as the turn was that it left. Nor is a
+    reminder.
 
     >>> from ctxalgebra import Session, ToolCall, assistant, record, user
     >>> asked = record(Session(), user("hi"), assistant("Let me look.", ToolCall("c1", "read")))
@@ -267,7 +268,7 @@ class _Log(NamedTuple):
 
 def _journey(known: _Log, node: Node, _: View) -> _Log:
     message = cast("Message", node.entry)
-    if message.role != "user" or message.empty:
+    if message.role != "user" or message.empty or is_reminder(node):
         return known
     found = handed_over(node)
     if found is None:

@@ -37,12 +37,13 @@ from ctxalgebra.checkpoints.targets import (
     resolve_target,
 )
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.events import abandon, behind, label, open_calls, travel
+from ctxalgebra.events import abandon, behind, is_reminder, label, open_calls, travel
 from ctxalgebra.explain import carried
 from ctxalgebra.model.checks import check_text, check_type, mistyped
 from ctxalgebra.model.entries import Answer, Ask, Label, Note, Sent, UsageReport
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Head
+from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Session, at_node, check_session, find
 from ctxalgebra.model.view import HEAD, Measure, Slots, View, weigh
 from ctxalgebra.tokens import chars4
@@ -303,7 +304,7 @@ def _plan(
         handoff,
         facts,
         open_calls(landed),
-        tuple(number for number, _ in session.view.waiting),
+        tuple(number for number, _ in _waiting(session)),
         size_of(session.view, measure),
         size_of(after.view, measure),
         depth,
@@ -356,11 +357,21 @@ def _leads(one: Slots, other: Slots, most: int) -> int:
     return next(i for i in range(most) if one.messages[i] != other.messages[i])
 
 
+def _waiting(session: Session) -> list[tuple[int, Message]]:
+    """List what waits behind the calls that are left; reminders are about what is left."""
+    found: list[tuple[int, Message]] = []
+    for number, message in session.view.waiting:
+        node = find(session, number)
+        if node is None or not is_reminder(node):
+            found.append((number, message))
+    return found
+
+
 def _arrived(session: Session, landed: Session, facts: Facts, handoff: Handoff) -> Session:
     """Record what follows the landing."""
     for call in open_calls(landed):
         landed = abandon(landed, call, _GIVEN_UP)
-    waiting = [message for _, message in session.view.waiting]
+    waiting = [message for _, message in _waiting(session)]
     landed = record(landed, note(facts), frame(facts, handoff), *waiting)
     if landed.head != session.head and not landed.view.holds_loop(HEAD):
         landed = record(landed, session.head)
