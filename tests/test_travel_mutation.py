@@ -296,3 +296,9 @@ def test_a_host_refuses_entries_that_it_does_not_have():
         with pytest.raises(Exception, match="zz"):
             getattr(host, method)(*given)
         assert host.appended == []
+
+
+def test_a_backup_has_an_entry_and_a_name():
+    given = {"entries": ENTRIES, "leafId": "u2", "targetId": "a1", "summary": "S", "backup": {}}
+    told = result("travel.execute_travel_mutation", given)["error"]
+    assert told["code"] == "invalid-input"

@@ -46,7 +46,6 @@ from ctxalgebra.conformance import (
     travel_timeline,
     travel_usage,
 )
-from ctxalgebra.conformance.absent import ABSENT
 from ctxalgebra.conformance.operations import Operation, Refusal, call
 from ctxalgebra.conformance.values import InvalidInput
 from ctxalgebra.conformance.wire import LIMIT, read, write
@@ -121,7 +120,7 @@ def result(operation: str, value: Any) -> dict[str, Any]:
         value: the input.
 
     Returns:
-        An object with one of `output`, `error` and `skipped`.
+        An object with `output` or `error`.
 
     >>> result("kernel.pays", {"tail": 3000, "saved": 1000, "horizon": 23})
     {'output': True}
@@ -130,8 +129,6 @@ def result(operation: str, value: Any) -> dict[str, Any]:
     """
     function = OPERATIONS.get(operation)
     if function is None:
-        if operation in ABSENT:
-            return {"skipped": ABSENT[operation]}
         return _error("unknown-operation", f"there is no operation {operation!r}")
     try:
         output = {"output": call(function, value)}

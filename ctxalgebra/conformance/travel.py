@@ -1,7 +1,4 @@
-"""The area `travel`: what a session tree and its host do, as far as the library does it likewise.
-
-The other operations of the area stand in `ctxalgebra.conformance.absent`.
-"""
+"""The area `travel`: the weight of one message, by the host's two functions."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from ctxalgebra.compat.travel_mutation import (
     write_label,
 )
 from ctxalgebra.conformance.operations import collect
+from ctxalgebra.conformance.values import InvalidInput
 
 __all__ = ["OPERATIONS", "Host"]
 
@@ -119,7 +120,7 @@ class Host:
 
 
 def prevalidate_checkpoint_label(
-    *, entries: list[Any], leaf_id: str | None = None, target_id: str, name: str
+    *, entries: list[dict[str, Any]], leaf_id: str | None = None, target_id: str, name: str
 ) -> Any:
     """Say whether a label may be written."""
     may = allowed_label(Host(entries, leaf_id, []).read(), target_id, name)
@@ -146,11 +147,11 @@ def _token(ticket: LabelWrite) -> Json:
 
 def append_checkpoint_label(
     *,
-    entries: list[Any],
+    entries: list[dict[str, Any]],
     leaf_id: str | None = None,
     target_id: str,
     name: str,
-    faults: list[Any] | None = None,
+    faults: list[dict[str, Any]] | None = None,
 ) -> Any:
     """Write a label, and say what became of it."""
     written = write_label(Host(entries, leaf_id, faults or []), target_id, name)
@@ -168,12 +169,12 @@ def append_checkpoint_label(
 
 def apply_branch_with_summary(
     *,
-    entries: list[Any],
+    entries: list[dict[str, Any]],
     leaf_id: str | None = None,
     branch_from_id: str,
     summary: str,
     details: dict[str, Any] | None = None,
-    faults: list[Any] | None = None,
+    faults: list[dict[str, Any]] | None = None,
 ) -> Any:
     """Write a branch, and say what became of it."""
     host = Host(entries, leaf_id, faults or [])
@@ -190,16 +191,18 @@ def apply_branch_with_summary(
 
 def execute_travel_mutation(
     *,
-    entries: list[Any],
+    entries: list[dict[str, Any]],
     leaf_id: str | None = None,
     target_id: str,
     summary: str,
     details: dict[str, Any] | None = None,
     backup: dict[str, str] | None = None,
-    faults: list[Any] | None = None,
+    faults: list[dict[str, Any]] | None = None,
 ) -> Any:
     """Write ticket and branch, and say what became of both."""
     host = Host(entries, leaf_id, faults or [])
+    if backup is not None and not {"targetId", "name"} <= backup.keys():
+        raise InvalidInput("input.backup: expected targetId and name")
     ticket = None if backup is None else (backup["targetId"], backup["name"])
     if ticket is not None:
         may = allowed_label(host.read(), *ticket)
