@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, cast
 
+from ctxalgebra.arguments import schema
 from ctxalgebra.checkpoints.guidance import CUES, SLOT_CUES
 from ctxalgebra.checkpoints.handoff import REQUIRED, format_defect, type_of, wire_defects
 from ctxalgebra.checkpoints.receipts import Receipt, checkpoint
@@ -32,11 +33,6 @@ from ctxalgebra.tokens import chars4
 __all__ = ["CHECKPOINT", "TRAVEL", "TRAVEL_TOOLS", "receipt_text", "respond_travel"]
 
 
-def _object(required: list[str], members: Mapping[str, Any]) -> dict[str, Any]:
-    shape = {"type": "object", "properties": members, "required": required}
-    return {**shape, "additionalProperties": False}
-
-
 def _text(description: str, **more: Any) -> dict[str, Any]:
     return {"type": "string", **more, "description": description}
 
@@ -47,35 +43,29 @@ _TARGET = "Where: a checkpoint's name, root, or the number of an entry as in #12
 CHECKPOINT = Tool(
     "checkpoint",
     CUES["checkpoint"],
-    json.dumps(
-        _object(
-            ["name"],
-            {
-                "name": _text("Letters, digits, dots, underscores, hyphens; not root", **_NAME),
-                "target": _text(f"{_TARGET}. If left out, where you are"),
-            },
-        ),
-        separators=(",", ":"),
+    schema(
+        ["name"],
+        name=_text("Letters, digits, dots, underscores, hyphens; not root", **_NAME),
+        target=_text(f"{_TARGET}. If left out, where you are"),
     ),
 )
 """Names a place to come back to."""
 
+_SLOTS: Mapping[str, Any] = json.loads(
+    schema(
+        [slot for slot in SLOT_CUES if slot in REQUIRED],
+        **{slot: _text(cue) for slot, cue in SLOT_CUES.items()},
+    )
+)
+
 TRAVEL = Tool(
     "travel",
     CUES["travel"],
-    json.dumps(
-        _object(
-            ["target", "handoff"],
-            {
-                "target": _text(_TARGET),
-                "handoff": _object(
-                    [slot for slot in SLOT_CUES if slot in REQUIRED],
-                    {slot: _text(cue) for slot, cue in SLOT_CUES.items()},
-                ),
-                "ticket": _text("Name for what you leave. If left out, one is made", **_NAME),
-            },
-        ),
-        separators=(",", ":"),
+    schema(
+        ["target", "handoff"],
+        target=_text(_TARGET),
+        handoff=_SLOTS,
+        ticket=_text("Name for what you leave. If left out, one is made", **_NAME),
     ),
 )
 """Goes to a place with a handoff."""
@@ -101,10 +91,10 @@ def _arguments(call: ToolCall) -> dict[str, Any] | Refusal:
     if not isinstance(value, dict):
         return Refusal("invalid-params", "the arguments are no object")
     given = {name: v for name, v in cast("dict[str, Any]", value).items() if v is not None}
-    schema = _SCHEMAS[call.name]
-    wrong = [f"{name} is missing" for name in schema["required"] if name not in given]
+    shape = _SCHEMAS[call.name]
+    wrong = [f"{name} is missing" for name in shape["required"] if name not in given]
     for name, member in given.items():
-        if name not in schema["properties"]:
+        if name not in shape["properties"]:
             wrong.append(f"there is no argument {name!r:.80}")
         elif name != "handoff" and not isinstance(member, str):
             wrong.append(f"{name} is a text, not {type_of(member)}")
