@@ -444,6 +444,13 @@ def test_labels_are_found_by_their_entry_and_where_they_were_given():
     assert "taken away" in node(session, 3).text
 
 
+def test_entries_are_found_by_their_number():
+    assert numbers(search(line(4), "#2").rows) == [2]
+    assert numbers(search(line(4), "2").rows) == [3, 2]
+    for query in ("#99", "#9999999999999999999", "#x", "#²"):
+        assert search(line(4), query).rows == ()
+
+
 def test_the_timeline_does_not_find_itself():
     mine = ToolCall("c1", "timeline", '{"query":"needle"}')
     other = ToolCall("c2", "bash", '{"command":"needle"}')
@@ -496,6 +503,8 @@ def test_rows_are_one_line_of_whole_characters():
     assert one_line(["a " * 5_000], 4) == "a a…"
     assert one_line(["", " \n", "a"]) == "a"
     assert one_line([]) == ""
+    assert one_line(["a " * 2_048], 5_000) == "a " * 2_047 + "a"
+    assert one_line(["a " * 2_048 + "b"], 5_000) == "a " * 2_047 + "a…"
 
 
 def hostile_session():
@@ -579,6 +588,7 @@ def test_views_cost_what_they_show(size):
     assert tree(session).visited <= 3 * 53
     assert checkpoints(session).visited == 0
     assert node(session, size - 5).visited < 30
+    assert node(session, len(session) - 3).visited == 1 + 2 + 3 + 2
     assert node(session, 0).visited <= size + 10
     assert tree(session, below=0).visited <= 3 * size
     assert search(session, "nothing", scan=10**6).visited == len(session)
@@ -595,6 +605,7 @@ def test_a_wide_tree_is_bounded_and_the_path_has_its_rows():
     assert view.omitted == 3_002 - 200
     assert view.visited <= 3 * len(session)
     assert f"Not shown beside the path: {view.omitted:,} branches." in render(view)
+    assert {1_500, 3_001} <= set(numbers(s.row for s in tree(session, below=0).rows))
     small = tree(session, lines=50, depth=3)
     assert len(small.rows) == 50
     assert small.deeper == 0
@@ -627,6 +638,8 @@ def test_huge_texts_are_read_in_windows_and_once():
     for at in (65_530, 65_535, 65_536, 65_540, 131_071):
         edge = record(Session(), user("ß" * at + "needle" + "z" * 70_000))
         assert "needle" in search(edge, "ssneedlez").rows[0].text
+        plain = record(Session(), user("x" * at + "needle" + "z" * 70_000))
+        assert search(plain, "needle").rows[0].text == f"…{'x' * 40}needle{'z' * 60}…"
     worst = record(Session(), user("a" * 300_000))
     assert search(worst, "a" * 999 + "b").rows == ()
 
@@ -830,7 +843,7 @@ def test_budgets(given_, room):
     assert budget(*given_) == Budget(*room)
 
 
-@pytest.mark.parametrize("window", [0, -1, float("inf"), float("nan")])
+@pytest.mark.parametrize("window", [0, 0.0, -1, float("inf"), float("nan")])
 def test_a_window_is_positive(window):
     with pytest.raises(InvalidArgument) as caught:
         budget(window)
@@ -903,6 +916,7 @@ def test_each_view_answers():
         ({"view": "checkpoints"}, "#2 (checkpoint middle) [user] word 1 -> keeps 3 messages"),
         ({"view": "checkpoints", "filter": "none"}, "There are no checkpoints."),
         ({"view": "checkpoints", "limit": 1}, "1 more are not shown; filter them."),
+        ({"view": "checkpoints", "limit": 2}, "(checkpoint middle) [user] word 1 -> keeps 3"),
         ({"view": "search", "query": "WORD 3"}, "1 match in 7 entries."),
         ({"view": "search", "query": "word", "kind": "user", "limit": 1}, "search on with before="),
         ({"view": "node", "target": "middle"}, "    word 1"),
@@ -916,10 +930,13 @@ def test_each_view_answers():
         assert not failed
         assert text.startswith("You are at #6, 7 of 7 entries on this path; 6 messages are shown")
         assert says in text
+    assert "not shown" not in ask({"view": "checkpoints", "limit": 2}, session)[0]
     text, _ = ask({"view": "active", "query": "x", "scope": "active"}, session)
     assert "The view active does not read: query, scope." in text
     text, _ = ask({}, session, window=200_000, used=50_000)
-    assert "50,000 tokens of 200,000." in text
+    assert "6 messages are shown, 50,000 tokens of 200,000." in text
+    text, _ = ask({}, session)
+    assert "6 messages are shown, about 13 tokens." in text
 
 
 def test_numbers_and_names_are_kept_apart():
@@ -951,7 +968,7 @@ def test_a_line_that_does_not_fit_is_cut():
     first, second, last = text.splitlines()
     assert first.startswith("#0 (root) [user] xxx")
     assert second == f"    {'x' * (len(second) - 5)}…"
-    assert len(second) > 700
+    assert len(second) == 1_000 - 80 - (len(first) + 1) - 1
     assert last == "… 2 lines did not fit as a whole; ask for less."
     for length in range(700, 960):
         text = render(node(record(Session(), user("x" * length)), 0), characters=1_000)
