@@ -757,7 +757,7 @@ def test_limits_are_checked(limit):
         assert caught.value.code == "invalid-argument"
 
 
-@pytest.mark.parametrize("bad", BAD, ids=repr)
+@pytest.mark.parametrize("bad", BAD, ids=lambda bad: type(bad).__name__)
 def test_bad_arguments_are_errors_with_a_code(bad):
     session = line(3)
     calls = [

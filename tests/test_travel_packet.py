@@ -498,7 +498,7 @@ def travelled(**changed: Any) -> list[dict[str, Any]]:
     ]
 
 
-DROPPED = object()
+DROPPED = type("Dropped", (), {"__repr__": lambda _self: "DROPPED"})()
 
 
 def test_a_travel_is_shown_with_authority_and_its_receipt_taken_out():
