@@ -477,7 +477,7 @@ def test_what_is_taken_back_stays_where_it_was_loaded():
 
 def test_behind_a_cut_it_is_loaded_anew():
     session = asked(begun(), lazy("c1", "web"))
-    point = session.leaf.number
+    point = told(session)[0].at
     session = reply(send(session)[0], "completed", assistant("ok"))
     session = record(reset(session), user("on"))
     session = record(session, Cut(point, user("Gone."), "full", breaks=True))
@@ -505,6 +505,13 @@ def test_while_results_are_missing_nothing_is_loaded():
 # Laws by a machine
 
 
+def varied(tool, how):
+    if how == 0:
+        return None
+    schema, description = '{ "type": "object" }', f"Does {tool.name} well"
+    return evolve(tool, schema=schema) if how == 1 else evolve(tool, description=description)
+
+
 class Machine:
     """Play a harness that defers, and watch what leaves."""
 
@@ -515,6 +522,11 @@ class Machine:
         self.calls = 0
         self.loads = 0
         self.policy = POLICY
+        self.registered = REGISTERED
+
+    @property
+    def options(self):
+        return {"policy": self.policy, "registered": self.registered}
 
     def leave(self, speak):
         session = (
@@ -522,17 +534,17 @@ class Machine:
             if speak or not project(self.session).messages
             else (self.session)
         )
-        session = settled(session, policy=self.policy)
+        session = settled(session, **self.options)
         if project(session).messages[-1].role == "assistant":
             session = record(session, user("on"))
-        session, body = chain(session, self.api, policy=self.policy)
+        session, body = chain(session, self.api, **self.options)
         broke = session.view.broke is not None
         if self.sent is not None and not broke:
             assert byte_drift(self.sent, body) == ()
-        loaded = self.api.load_tools(project(session), told(session, policy=self.policy))
+        loaded = self.api.load_tools(project(session), told(session, **self.options))
         for index, names in enumerate(map(referred, loaded.messages)):
             assert {*names} <= {tool.name for tool in loaded.head.tools}, index
-        self.loads += bool(told(session, policy=self.policy))
+        self.loads += bool(told(session, **self.options))
         self.sent, self.session = body, session
 
     def step(self, names, reads, speak):
@@ -545,9 +557,7 @@ class Machine:
         for call in calls:
             entries = (tool_result(call.id, "text"),)
             if call.name == "lazy":
-                entries = respond_discovery(
-                    session, call, policy=self.policy, registered=REGISTERED
-                )
+                entries = respond_discovery(session, call, **self.options)
             session = record(session, *entries)
         self.session = session
 
@@ -559,11 +569,20 @@ class Machine:
         self.policy = evolve(POLICY, disabled=tuple(names))
 
     def host(self, names, _reads, _speak):
-        self.session = activate(self.session, names, policy=self.policy, registered=REGISTERED)
+        self.session = activate(self.session, names, **self.options)
+
+    def vary(self, names, reads, _speak):
+        # Another process registers the tools: without some, in another spelling, or changed.
+        self.registered = tuple(
+            tool
+            for one in REGISTERED
+            for tool in ((one,) if one.name not in names else [varied(one, reads)])
+            if tool is not None
+        )
 
 
 MOVES = st.tuples(
-    st.sampled_from(["step", "step", "step", "take_back", "disable", "host"]),
+    st.sampled_from(["step", "step", "step", "take_back", "disable", "host", "vary"]),
     st.lists(st.sampled_from(NAMES), max_size=3, unique=True),
     st.integers(0, 2),
     st.booleans(),

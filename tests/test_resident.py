@@ -46,6 +46,7 @@ from ctxalgebra.codecs.journal import decode, encode
 from ctxalgebra.ledger import CACHED, WRITTEN
 from ctxalgebra.resident import (
     LAZY,
+    LOADED,
     NOTE,
     ToolPolicy,
     activate,
@@ -63,6 +64,7 @@ from ctxalgebra.resident import (
     resident_tools,
     respond_discovery,
     snapshot,
+    snapshots,
     tool_policy,
     worth_activating,
 )
@@ -312,8 +314,10 @@ def test_where_the_provider_loads_tools_nothing_is_billed_again():
     session = called(session, "zip")
     point = session.leaf.number
     session = called(settled(session, deferred=True), "web")
-    assert settled(session, deferred=True) is session
     assert loaded(session) == {"zip": point, "web": session.leaf.number}
+    assert active_tools(session) == ("bash", "read", "lazy", "zip")
+    session = settled(session, deferred=True)
+    assert settled(session, deferred=True) is session
     assert active_tools(session) == ("bash", "read", "lazy", "zip", "web")
     session = turn(session)
     assert account(session).rebilled == 0
@@ -351,8 +355,9 @@ def test_while_results_are_missing_a_tool_waits_for_its_own():
     session = record(session, *entries)
     assert settled(session, deferred=True) is session
     session = record(session, tool_result("c2", "text"))
-    assert settled(session, deferred=True) is session
-    assert loaded(session) == {"web": session.leaf.number - 1}
+    told = settled(session, deferred=True)
+    assert [node.entry.name for node in log(told)[len(session) :]] == [LOADED]
+    assert loaded(told) == {"web": session.leaf.number - 1}
 
 
 def test_a_gateway_has_to_be_worth_its_place():
@@ -566,7 +571,7 @@ class Machine:
 
     def check(self, old, new, after, start):
         assert not {*new} & ({*self.disabled} - {"lazy"})
-        assert {*new} <= {*self.registered}
+        assert {*new} <= {*self.registered} | self.others
         allowed = {*self.registered} - ({*self.disabled} - {"lazy"})
         gone = {*old} - {*new}
         assert not gone & self.others & allowed
@@ -748,7 +753,7 @@ def test_the_scripts_of_the_mutants_are_legal():
 
 
 def test_memory_only_snapshots_are_caught(monkeypatch):
-    monkeypatch.setattr(activation, "read_snapshot", lambda data: None)
+    monkeypatch.setattr(snapshots, "read_snapshot", lambda data: None)
     scripts = [step for seed in range(60) for step in drawn(seed)]
     with pytest.raises(AssertionError):
         play(scripts)

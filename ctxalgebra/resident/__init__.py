@@ -2,7 +2,6 @@
 
 from ctxalgebra.loading import Deferred
 from ctxalgebra.resident.activation import (
-    NOTE,
     HeldBack,
     Worth,
     activate,
@@ -13,7 +12,6 @@ from ctxalgebra.resident.activation import (
     plan_tools,
     reset,
     resident_tools,
-    snapshot,
     worth_activating,
 )
 from ctxalgebra.resident.discovery import (
@@ -24,13 +22,23 @@ from ctxalgebra.resident.discovery import (
     capabilities,
     rank,
 )
-from ctxalgebra.resident.policy import Conflict, ToolPolicy, conflicts, for_route, tool_policy
+from ctxalgebra.resident.policy import (
+    LIBRARY,
+    Conflict,
+    ToolPolicy,
+    conflicts,
+    for_route,
+    tool_policy,
+)
 from ctxalgebra.resident.reconcile import Reconciled, discoverable, reconcile
 from ctxalgebra.resident.respond import FIND_CAPABILITY, LAZY, TOOL_SEARCH, respond_discovery
+from ctxalgebra.resident.snapshots import LOADED, NOTE, snapshot
 
 __all__ = [
     "FIND_CAPABILITY",
     "LAZY",
+    "LIBRARY",
+    "LOADED",
     "NOTE",
     "RANKINGS",
     "TOOL_SEARCH",

@@ -9,16 +9,18 @@ when the snapshot at the leaf does not name it. What somebody else put there sta
 applies it: a new `Head` with the tools at the end of the list, which is a break at the head, and
 its price is that of the whole request (`worth_activating` tells it beforehand). Where the provider
 can load a tool at a tool result (`deferred`), the head stays as it is, nothing is billed again, and
-the adapter sends what `deferred_tools` lists. When that result is cut or dropped, which is a break,
-the tool moves into the head with it. What was loaded stays loaded while its result is shown, also
-when the activation is taken back: the reference stands in what was sent.
+the adapter sends what `deferred_tools` lists. Before that is sent for the first time, its
+definition is recorded, and as recorded it is sent from then on, whatever the registry says. When
+that result is cut or dropped, which is a break, the tool moves into the head with it. What was
+loaded stays loaded while its result is shown, also when the activation is taken back: the reference
+stands in what was sent.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, cast
+from typing import cast
 
 from attrs import evolve, frozen
 
@@ -26,16 +28,34 @@ from ctxalgebra.account import split
 from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.ledger import CACHED, WRITTEN
 from ctxalgebra.loading import Deferred
-from ctxalgebra.model.checks import check_each, check_items, check_type, mistyped
-from ctxalgebra.model.entries import Note, Reply, Sent
+from ctxalgebra.model.checks import check_each, check_items, check_type
+from ctxalgebra.model.entries import Sent
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Head, Tool
-from ctxalgebra.model.parts import Message
-from ctxalgebra.model.session import Fold, Node, Session, at_node, check_session, fold
-from ctxalgebra.model.view import HEAD, Measure, View, step, weigh
+from ctxalgebra.model.session import Fold, Session, check_session, fold
+from ctxalgebra.model.view import HEAD, Measure, step, weigh
 from ctxalgebra.resident.policy import ToolPolicy, for_route
-from ctxalgebra.resident.reconcile import By, Reconciled, discoverable, reconcile
+from ctxalgebra.resident.reconcile import (
+    By,
+    Reconciled,
+    check_by,
+    discoverable,
+    reconcile,
+    texts,
+)
+from ctxalgebra.resident.snapshots import (
+    KNOWN,
+    NOTE,
+    OWNED,
+    Point,
+    loaded,
+    loading,
+    read_snapshot,
+    snapshot,
+)
 from ctxalgebra.tokens import ceil_div, chars4, check_positive
+
+_Tools = tuple[Tool, ...]
 
 __all__ = [
     "NOTE",
@@ -56,151 +76,17 @@ __all__ = [
     "worth_activating",
 ]
 
-NOTE = "active-tools"
-"""The name of the notes that hold snapshots."""
-
-_VERSION = 1
-
-
-class _Known(NamedTuple):
-    """What the path says.
-
-    Fields: `activated` names, in order; whether the model asked for the last snapshot (`by_model`);
-    `points`, the number of the result at which each name that the model asked for was activated,
-    -1 while it is not there yet. A point stays when its activation is taken back.
-    """
-
-    activated: tuple[str, ...] = ()
-    by_model: bool = False
-    points: tuple[tuple[str, int], ...] = ()
-
-
-class _Owned(NamedTuple):
-    """What the whole journal says.
-
-    Fields: names that were `ever` activated; names that `others` put into a head; whether the start
-    set was chosen (`started`).
-    """
-
-    ever: frozenset[str] = frozenset()
-    others: frozenset[str] = frozenset()
-    started: bool = False
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
-
-
-def read_snapshot(data: str) -> tuple[tuple[str, ...], By] | None:
-    """Read a snapshot, of this version with whatever else it holds; None for what is none.
-
-    >>> read_snapshot('{"version":1,"activatedTools":["web"],"catalogHash":"x"}')
-    (('web',), 'host')
-    """
-    try:
-        value: object = json.loads(data, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(value, dict):
-        return None
-    given = cast("dict[str, object]", value)
-    version, names = given.get("version"), given.get("activatedTools")
-    if type(version) is not int or version != _VERSION or not isinstance(names, list):
-        return None
-    listed = cast("list[object]", names)
-    if not all(isinstance(name, str) for name in listed):
-        return None
-    by: By = "model" if given.get("by") == "model" else "host"
-    return tuple(dict.fromkeys(cast("list[str]", listed))), by
-
-
-def _carried(node: Node) -> bool:
-    """Say whether a head was carried here from another branch, as travelling does."""
-    head, above = node.entry, node.parent
-    if above is node.previous and above is not None and isinstance(above.entry, Reply):
-        node, above = above, above.parent  # what was in flight at the landing was closed
-    if above is node.previous:
-        return False
-    return at_node(Session(node, node), node.previous).head == head
-
-
-def _step(known: _Known, node: Node, view: View) -> _Known:
-    entry = node.entry
-    if isinstance(entry, Message):
-        if entry.role != "tool" or all(at >= 0 for _, at in known.points):
-            return known
-        points = tuple((name, node.number if at < 0 else at) for name, at in known.points)
-        return known._replace(points=points)
-    note = cast("Note", entry)
-    found = read_snapshot(note.data) if note.name == NOTE else None
-    if found is None:
-        return known
-    names, by_model = found[0], found[1] == "model"
-    points = tuple((name, at) for name, at in known.points if at >= 0 or name in names)
-    if by_model:
-        fresh = [name for name in names if name not in known.activated]
-        shown = {name for name, at in points if at >= 0 and view.slot(at) >= 0}
-        new = tuple(name for name in fresh if name not in shown)
-        points = tuple(point for point in points if point[0] not in new)
-        points += tuple((name, -1) for name in new)
-    return _Known(names, by_model, points)
-
-
-_KNOWN: Fold[_Known] = Fold("active tools", _Known(), _step, reads=(Note, Message))
-
-
-def _loaded(session: Session) -> dict[str, int]:
-    """Map what a provider can load at a result that is shown, or is about to be, to its number."""
-    view = session.view
-    return {
-        name: at
-        for name, at in fold(session, _KNOWN).points
-        if view.open or (at >= 0 and view.slot(at) >= 0)
-    }
-
-
-def _claim(known: _Owned, node: Node, _view: View) -> _Owned:
-    entry = node.entry
-    if isinstance(entry, Note):
-        found = read_snapshot(entry.data) if entry.name == NOTE else None
-        return (
-            known
-            if found is None
-            else _Owned(known.ever.union(found[0]), known.others, started=True)
-        )
-    if not known.started or _carried(node):
-        return known
-    before = at_node(Session(node, node), node.parent)
-    stood = frozenset(tool.name for tool in before.head.tools)
-    stands = frozenset(tool.name for tool in cast("Head", entry).tools)
-    claimed = stands - stood - {*fold(before, _KNOWN).activated}
-    return known._replace(others=(known.others - (stood - stands)) | claimed)
-
-
-_OWNED: Fold[_Owned] = Fold("owners", _Owned(), _claim, along="log", reads=(Note, Head))
-"""Along the log, since travelling carries a head from one branch to another."""
-
-
-def snapshot(names: Iterable[str], *, by: By = "host") -> Note:
-    """Make the note that says which tools are activated, in which order.
-
-    >>> snapshot(["web"]).data
-    '{"version":1,"activatedTools":["web"],"by":"host"}'
-    """
-    data = {"version": _VERSION, "activatedTools": list(names), "by": by}
-    return Note(NOTE, json.dumps(data, ensure_ascii=False, separators=(",", ":")))
-
 
 def activated_tools(session: Session) -> tuple[str, ...]:
     """List the names that are activated on this path, in order, as the last valid snapshot says.
 
     Snapshots of older versions may hold more; what is no snapshot is passed over.
 
-    >>> from ctxalgebra import Session, record
+    >>> from ctxalgebra import Note, Session, record
     >>> activated_tools(record(Session(), snapshot(["web"]), Note("active-tools", "broken")))
     ('web',)
     """
-    return fold(session, _KNOWN).activated
+    return fold(session, KNOWN).activated
 
 
 def activated_by(session: Session) -> By:
@@ -210,18 +96,46 @@ def activated_by(session: Session) -> By:
     >>> activated_by(record(Session(), snapshot(["web"], by="model")))
     'model'
     """
-    return "model" if fold(session, _KNOWN).by_model else "host"
+    return "model" if fold(session, KNOWN).by_model else "host"
 
 
-def active_tools(session: Session) -> tuple[str, ...]:
-    """List the names that the model knows: those in the head, then what was activated behind it.
+def active_tools(
+    session: Session,
+    *,
+    policy: ToolPolicy | None = None,
+    registered: tuple[Tool, ...] | None = None,
+) -> tuple[str, ...]:
+    """List the names of the tools that the model can call (a query).
+
+    Without a policy these are the ones of the next request as the session stands: those in the
+    head, then what was loaded at a result that is shown and not taken back. With a policy they are
+    those in the head and those that are activated, as far as `resident_tools` leaves or makes them
+    active: so nothing that is disabled, not registered, or only named by a note.
+
+    Args:
+        policy, registered: as for `resident_tools`, both or none.
+
+    Raises:
+        InvalidArgument: `wrong-type`.
 
     >>> from ctxalgebra import Session, record
-    >>> active_tools(record(Session(), Head(tools=(Tool("read"),)), snapshot(["web"])))
+    >>> session = record(Session(), Head(tools=(Tool("read"),)), snapshot(["web", "evil"]))
+    >>> active_tools(session)
+    ('read',)
+    >>> options = {"policy": ToolPolicy(core=("read",)), "registered": (Tool("read"), Tool("web"))}
+    >>> active_tools(session, **options)
     ('read', 'web')
     """
-    known = fold(session, _KNOWN)
-    return tuple(dict.fromkeys([*(tool.name for tool in session.head.tools), *known.activated]))
+    check_session(session)
+    standing, wanted = [tool.name for tool in session.head.tools], activated_tools(session)
+    if policy is None and registered is None:
+        behind = (p.name for p in loaded(session) if p.tool is not None and p.name in wanted)
+        return tuple(dict.fromkeys([*standing, *behind]))
+    check_type(policy, ToolPolicy, "policy")
+    check_items(registered, Tool, "registered")
+    tools = cast("_Tools", registered)
+    allowed = {*plan_tools(session, policy=cast("ToolPolicy", policy), registered=tools).active}
+    return tuple(name for name in dict.fromkeys([*standing, *wanted]) if name in allowed)
 
 
 def activate(
@@ -246,7 +160,7 @@ def activate(
     Records: a note with the snapshot.
 
     Raises:
-        InvalidArgument: `wrong-type`.
+        InvalidArgument: `wrong-type`; `lone-surrogate`; `invalid-argument`, `by` is none of these.
 
     >>> from ctxalgebra import Session
     >>> tools = (Tool("web"), Tool("zip"))
@@ -256,15 +170,16 @@ def activate(
     """
     check_session(session)
     check_items(registered, Tool, "registered")
-    if isinstance(names, str):
-        raise mistyped(names, "names", "names")
+    names = texts(names, "names")
+    check_by(by)
     found = discoverable(policy, (tool.name for tool in registered), session.head.route)
     allowed = frozenset(found) - {tool.name for tool in session.head.tools}
     wanted = activated_tools(session)
     fresh = [n for n in dict.fromkeys(names) if n in allowed and n not in wanted]
     if not fresh or not for_route(policy, session.head.route).enabled:
         return session
-    return record(session, snapshot([*wanted, *fresh], by=by))
+    theirs = _others(session, policy, registered)
+    return record(session, snapshot([*wanted, *fresh], by=by, others=theirs))
 
 
 def reset(session: Session) -> Session:
@@ -277,6 +192,20 @@ def reset(session: Session) -> Session:
     ()
     """
     return record(session, snapshot(())) if activated_tools(session) else session
+
+
+def _others(session: Session, policy: ToolPolicy, registered: _Tools) -> tuple[str, ...]:
+    """List what somebody else put into the head, in its order.
+
+    Before anything was chosen that is what is not registered.
+    """
+    standing, owned = tuple(tool.name for tool in session.head.tools), fold(session, OWNED)
+    if not owned.started:
+        names = {tool.name for tool in registered}
+        return tuple(name for name in standing if name not in names)
+    known = for_route(policy, session.head.route)
+    ours = {*known.gateways, *known.library, *known.always_active}
+    return tuple(name for name in standing if name in owned.others and name not in ours)
 
 
 def plan_tools(
@@ -294,18 +223,23 @@ def plan_tools(
     check_session(session)
     check_items(registered, Tool, "registered")
     check_type(deferred, bool, "deferred")
-    known, view = fold(session, _KNOWN), session.view
+    known, view = fold(session, KNOWN), session.view
     names = [tool.name for tool in registered]
     may = frozenset(discoverable(policy, names, view.head.route))
-    behind = _loaded(session) if deferred else {}
+    by_name = {tool.name: tool for tool in registered}
+    behind = {p.name for p in loaded(session) if _stands(p, by_name)} if deferred else ()
     activated = tuple(name for name in known.activated if name in may and name not in behind)
-    owned = fold(session, _OWNED)
+    owned = fold(session, OWNED)
     by: By = "model" if known.by_model else "host"
     if view.sent is None and not owned.started:
         by = "start"
     active = tuple(tool.name for tool in view.head.tools)
     released = owned.ever - {*known.activated} - owned.others
-    return reconcile(policy, names, active, activated, view.head.route, released=released, by=by)
+    others = _others(session, policy, registered)
+    route = view.head.route
+    return reconcile(
+        policy, names, active, activated, route, released=released, others=others, by=by
+    )
 
 
 def _same(old: Tool, new: Tool) -> bool:
@@ -315,10 +249,25 @@ def _same(old: Tool, new: Tool) -> bool:
     if old.schema == new.schema:
         return True
     try:
-        told: tuple[object, object] = (json.loads(old.schema), json.loads(new.schema))
+        # As texts, since `true` is no 1.
+        told = [json.dumps(json.loads(tool.schema), sort_keys=True) for tool in (old, new)]
     except (ValueError, RecursionError):
         return False
     return told[0] == told[1]
+
+
+def _stands(point: Point, registered: Mapping[str, Tool]) -> bool:
+    """Say whether what was loaded there is what is registered, as far as that is known."""
+    new = registered.get(point.name)
+    return point.tool is None or new is None or _same(point.tool, new)
+
+
+def _freeze(session: Session, registered: Mapping[str, Tool]) -> Session:
+    """Record what is about to be loaded for the first time at results that are shown."""
+    standing, slot = {tool.name for tool in session.head.tools}, session.view.slot
+    names = [p.name for p in loaded(session) if not p.settled and p.at >= 0 and slot(p.at) >= 0]
+    fresh = {name: registered.get(name) for name in names if name not in standing}
+    return record(session, loading(fresh)) if fresh else session
 
 
 def resident_tools(
@@ -332,14 +281,18 @@ def resident_tools(
     changes, nothing is recorded. While a request is in flight, or the change would take the
     thinking of an open tool loop (rule V-A7), it waits.
 
+    What is loaded at a result stays as it was sent. Where the registry has another description or
+    schema for it, and it is still wanted, it moves into the head, which is a declared break; where
+    the registry has lost it, it is sent as before, and may not be called.
+
     Args:
         policy: as it is configured; the head's route says for which model.
         registered: all tools that there are, in the order of the registry.
         deferred: the provider loads tools at a tool result, so what the model activated stays out
             of the head (`deferred_tools`) as long as that result is shown.
 
-    Reads: the head, notes. Records: a `Head`, which is a declared break once something was sent,
-    and at the start a note.
+    Reads: the head, notes. Records: a `Head`, which is a declared break once something was sent;
+    at the start a note; a note with each definition that is loaded for the first time.
 
     Raises:
         InvalidArgument: `wrong-type`.
@@ -362,15 +315,18 @@ def resident_tools(
     standing = {tool.name: tool for tool in view.head.tools}
     tools: list[Tool] = []
     for name in planned.active:
-        new, old = by_name[name], standing.get(name)
-        tools.append(old if old is not None and _same(old, new) else new)
+        new, old = by_name.get(name), standing.get(name)
+        kept = old is not None and (new is None or _same(old, new))
+        tools.append(cast("Tool", old if kept else new))
     changed = tuple(tools) != view.head.tools
-    if changed and view.states_head() and view.holds_loop(HEAD):
-        return session
-    on = for_route(policy, view.head.route).enabled
-    if on and view.sent is None and not fold(session, _OWNED).started:
-        session = record(session, snapshot(activated_tools(session)))
-    return record(session, evolve(session.head, tools=tuple(tools))) if changed else session
+    if not (changed and view.states_head() and view.holds_loop(HEAD)):
+        on = for_route(policy, view.head.route).enabled
+        if on and view.sent is None and not fold(session, OWNED).started:
+            theirs = _others(session, policy, registered)
+            session = record(session, snapshot(activated_tools(session), others=theirs))
+        if changed:
+            session = record(session, evolve(session.head, tools=tuple(tools)))
+    return _freeze(session, by_name) if deferred else session
 
 
 def deferred_tools(
@@ -380,8 +336,9 @@ def deferred_tools(
 
     These are the ones that the model asked for, as long as the result that answered it is shown,
     and no others: a tool that may not be called any more is listed as not `active`, since the
-    reference to it stands in what was sent. Ask it of the session that gave the request, and give
-    it to `encode_request` of a codec whose API can do it (provider rules 1.2, V-A8).
+    reference to it stands in what was sent. Each is as it was sent first, which `resident_tools`
+    recorded; where it did not, as it is registered. Ask it of the session that gave the request,
+    and give it to `encode_request` of a codec whose API can do it (provider rules 1.2, V-A8).
 
     Raises:
         InvalidArgument: `wrong-type`.
@@ -400,11 +357,13 @@ def deferred_tools(
     may = frozenset(discoverable(policy, by_name, view.head.route)) if known.enabled else ()
     wanted = frozenset(activated_tools(session)).intersection(may)
     standing = {tool.name for tool in view.head.tools}
-    return tuple(
-        Deferred(by_name[name], at, view.slot(at) if at >= 0 else -1, name in wanted)
-        for name, at in _loaded(session).items()
-        if name in by_name and name not in standing
-    )
+    found: list[Deferred] = []
+    for point in loaded(session):
+        tool = point.tool or by_name.get(point.name)
+        if tool is not None and point.name not in standing:
+            index = view.slot(point.at) if point.at >= 0 else -1
+            found.append(Deferred(tool, point.at, index, point.name in wanted))
+    return tuple(found)
 
 
 @frozen
@@ -449,7 +408,8 @@ def held_back(
     """
     check_session(session)
     check_items(registered, Tool, "registered")
-    known, active = for_route(policy, session.head.route), frozenset(active_tools(session))
+    known = for_route(policy, session.head.route)
+    active = frozenset(active_tools(session, policy=policy, registered=registered))
     may = frozenset(discoverable(policy, (tool.name for tool in registered), session.head.route))
     held = tuple(tool for tool in registered if tool.name in may - active)
     standing = tuple(tool for tool in session.head.tools if tool.name in known.gateways)

@@ -16,11 +16,12 @@ from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.checks import check_fields, check_items, check_text, check_type, mistyped
 from ctxalgebra.model.head import Route
 
-__all__ = ["Conflict", "ToolPolicy", "conflicts", "for_route", "tool_policy"]
+__all__ = ["LIBRARY", "Conflict", "ToolPolicy", "conflicts", "for_route", "tool_policy"]
 
 _FIELDS = {
     "enabled": "enabled",
     "gateways": "gateways",
+    "library": "library",
     "core": "core",
     "alwaysActive": "always_active",
     "disabled": "disabled",
@@ -28,6 +29,16 @@ _FIELDS = {
 }
 _OVERRIDES = "modelOverrides"
 _LONGEST_PATTERN = 256
+
+LIBRARY = (
+    "skill",
+    "skill_search",
+    "retrieve_output",
+    "checkpoint",
+    "travel",
+    "timeline",
+)
+"""Names of the tools of this library that a harness answers with it, beside the gateways."""
 
 Override = tuple[tuple[str, Any], ...]
 """Fields of a policy and their values."""
@@ -38,9 +49,12 @@ class ToolPolicy:
     """Say which tools stand in the head.
 
     Args:
-        enabled: whether the policy does anything; if not, the tools are the harness's own.
+        enabled: whether tools are added, found and held back; if not, the tools are the harness's
+            own, and only what is disabled or gone leaves the head.
         gateways: tools that find and activate the others; active wherever they are registered, and
             never disabled.
+        library: tools of this library: as `always_active`, so that a policy that names only the
+            harness's own tools does not hold them back.
         core: tools that stay where the harness has them active, whatever else is held back.
         always_active: tools that are active wherever they are registered.
         disabled: tools that are never active.
@@ -54,6 +68,7 @@ class ToolPolicy:
 
     enabled: bool = True
     gateways: tuple[str, ...] = ("lazy", "find_capability", "tool_search")
+    library: tuple[str, ...] = LIBRARY
     core: tuple[str, ...] = ()
     always_active: tuple[str, ...] = ()
     disabled: tuple[str, ...] = ()
@@ -62,7 +77,8 @@ class ToolPolicy:
 
     def __attrs_post_init__(self) -> None:
         check_fields(self, enabled=bool)
-        for name in ("gateways", "core", "always_active", "disabled", "externally_managed"):
+        lists = ("gateways", "library", "core", "always_active", "disabled", "externally_managed")
+        for name in lists:
             check_items(getattr(self, name), str, name)
         check_type(self.overrides, tuple, "overrides")
 
@@ -109,8 +125,9 @@ def tool_policy(*layers: Mapping[str, Any]) -> ToolPolicy:
     with a `/`, any other about the id; `*` is any run of characters and `?` one.
 
     Args:
-        layers: objects with `enabled`, `gateways`, `core`, `alwaysActive`, `disabled`,
-            `externallyManaged`, `modelOverrides` (pattern to an object of the same without it).
+        layers: objects with `enabled`, `gateways`, `library`, `core`, `alwaysActive`,
+            `disabled`, `externallyManaged`, `modelOverrides` (pattern to an object of the same
+            without it).
 
     Raises:
         InvalidArgument: `wrong-type`; `extra-field`, there is no such field; `invalid-argument`,

@@ -4,29 +4,52 @@ Theory of operation
 -------------------
 Tools stand in front of everything, so the list only grows at its end. Only this leaves it, and
 each time the caller has a break to declare: a tool that is no longer registered, one that is
-disabled, and one whose activation was taken back. A tool that somebody else activated is not ours
-to take. The one exception is the start, before anything was sent: there the list shrinks to
-what the policy wants, and everything else is held back until it is asked for.
+disabled, and one whose activation was taken back. A tool that somebody else put there is not ours
+to take, also where it is not registered here, unless it is disabled. The one exception is the
+start, before anything was sent: there the list shrinks to what the policy wants, and everything
+else is held back until it is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Literal, get_args
+from collections.abc import Iterable
+from typing import Literal, cast, get_args
 
 from attrs import frozen
 
 from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.model.checks import check_text, mistyped
 from ctxalgebra.model.head import Route
 from ctxalgebra.resident.policy import ToolPolicy, for_route
 
-__all__ = ["By", "Kind", "Reconciled", "discoverable", "reconcile"]
+__all__ = ["By", "Kind", "Reconciled", "check_by", "discoverable", "reconcile", "texts"]
 
 Kind = Literal["initial", "native-candidate", "fallback", "no-op"]
 """What an update is: see `Reconciled`."""
 
 By = Literal["start", "model", "host"]
 """Who asks for an update."""
+
+
+def check_by(by: object) -> None:
+    """Refuse what says of nobody that they asked: `invalid-argument`."""
+    if not isinstance(by, str) or by not in get_args(By):
+        text = f"by is one of {', '.join(get_args(By))}"
+        raise InvalidArgument("invalid-argument", text, field="by")
+
+
+def texts(values: object, where: str) -> tuple[str, ...]:
+    """Take texts in order; a text by itself is no list of texts.
+
+    Raises:
+        InvalidArgument: `wrong-type`, `lone-surrogate`; `field` is `where`.
+    """
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise mistyped(values, "an iterable of texts", where)
+    listed = tuple(cast("Iterable[object]", values))
+    for value in listed:
+        check_text(value, where)
+    return cast("tuple[str, ...]", listed)
 
 
 @frozen
@@ -52,22 +75,26 @@ def discoverable(
 
     Gateways, disabled tools and those that somebody else switches are none of them.
 
+    Raises:
+        InvalidArgument: `wrong-type`, `lone-surrogate`.
+
     >>> discoverable(ToolPolicy(disabled=("rm",)), ["lazy", "rm", "web"])
     ('web',)
     """
     known = for_route(policy, route)
     hidden = {*known.gateways, *known.disabled, *known.externally_managed}
-    return tuple(dict.fromkeys(name for name in registered if name not in hidden))
+    return tuple(dict.fromkeys(n for n in texts(registered, "registered") if n not in hidden))
 
 
 def reconcile(
     policy: ToolPolicy,
     registered: Iterable[str],
-    active: Sequence[str],
+    active: Iterable[str],
     activated: Iterable[str] = (),
     model: Route | None = None,
     *,
     released: Iterable[str] = (),
+    others: Iterable[str] = (),
     by: By = "host",
 ) -> Reconciled:
     """Say which tools are active next.
@@ -80,10 +107,12 @@ def reconcile(
             may not be are passed over.
         model: where requests go.
         released: names whose activation was taken back.
+        others: names that somebody else put into the head: they stay there whether or not they are
+            registered.
         by: `start` before anything was sent; `model` where the model itself activated tools.
 
     Raises:
-        InvalidArgument: `invalid-argument`, `by` is none of these; `wrong-type`.
+        InvalidArgument: `invalid-argument`, `by` is none of these; `wrong-type`; `lone-surrogate`.
 
     The rule is that of the tool-policy specification, B1 and B2, and of its consequences.
 
@@ -96,27 +125,26 @@ def reconcile(
     >>> reconcile(policy, tools, ["read", "bash", "lazy", "other"]).kind
     'fallback'
     """
-    if by not in get_args(By):
-        text = f"by is one of {', '.join(get_args(By))}"
-        raise InvalidArgument("invalid-argument", text, field="by")
+    check_by(by)
     known = for_route(policy, model)
-    names = dict.fromkeys(registered)
-    before = tuple(active)
+    names = dict.fromkeys(texts(registered, "registered"))
+    before = texts(active, "active")
+    there = {*names, *texts(others, "others")}
     gateways = dict.fromkeys(known.gateways)
     refused = {*known.disabled} - gateways.keys()
     external = {*known.externally_managed}
     if not known.enabled:
-        kept = [name for name in before if name in names and name not in refused]
+        kept = [name for name in before if name in there and name not in refused]
         after = tuple(dict.fromkeys(kept))
         return Reconciled(after, "no-op" if after == before else "fallback")
-    lasting = {*gateways, *known.always_active}
-    wanted = [name for name in activated if name not in external]
-    gone = {*released} - lasting - {*wanted} - {*known.core} - external
+    lasting = {*gateways, *known.library, *known.always_active}
+    wanted = [name for name in texts(activated, "activated") if name not in external]
+    gone = {*texts(released, "released")} - lasting - {*wanted} - {*known.core} - external
     held = gone
     if by == "start":
         held = names.keys() - lasting - {*wanted} - {*known.core} - external
-    kept = [name for name in before if name in names and name not in held]
-    added = [*gateways, *known.always_active, *wanted]
+    kept = [name for name in before if name in there and name not in held]
+    added = [*gateways, *known.library, *known.always_active, *wanted]
     after = tuple(
         name
         for name in dict.fromkeys([*kept, *(name for name in added if name in names)])

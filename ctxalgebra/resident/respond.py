@@ -3,20 +3,22 @@
 A harness adds `LAZY`, `FIND_CAPABILITY` or `TOOL_SEARCH` to its tools, records what
 `respond_discovery` gives for a call, and lets `resident_tools` settle. Searching records nothing
 but its result, so it costs nothing else. What the model needs to know of a tool stands in the
-result that activated it, never in the system text, which would change the head.
+result that activated it, never in the system text, which would change the head. An answer is
+bounded, whatever was asked and whatever there is; a mark says that something was left out, and how
+to get it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ctxalgebra.arguments import arguments_of, schema
 from ctxalgebra.errors import CtxError, InvalidArgument, escaped
-from ctxalgebra.model.checks import check_items, check_text, check_type
+from ctxalgebra.model.checks import check_callable, check_items, check_text, check_type, mistyped
 from ctxalgebra.model.entries import Entry
 from ctxalgebra.model.head import Tool
 from ctxalgebra.model.parts import ToolCall, tool_result
@@ -24,13 +26,15 @@ from ctxalgebra.model.session import Session, check_session
 from ctxalgebra.resident.activation import activate, activated_tools, active_tools, reset
 from ctxalgebra.resident.discovery import Capability, Found, Index, Ranking, capabilities, rank
 from ctxalgebra.resident.policy import ToolPolicy, for_route
-from ctxalgebra.resident.reconcile import discoverable
+from ctxalgebra.resident.reconcile import discoverable, texts
 
 __all__ = ["FIND_CAPABILITY", "LAZY", "TOOL_SEARCH", "respond_discovery"]
 
-_LINE = 200
+_LINE, _NAME = 200, 128
+_GUIDANCE, _BODY = 2_000, 20_000
 _MOST, _USUAL = 8, 3
 _MOST_ACTIVATED = 5
+_MOST_NAMES, _MOST_UNKNOWN = 20, 5
 _NO_BODIES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -94,15 +98,30 @@ class _Place:
     ranking: str | Ranking
 
 
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
 def _line(text: str) -> str:
-    words = escaped(" ".join(text.split()))
-    return words if len(words) <= _LINE else f"{words[: _LINE - 3]}..."
+    # A description of nothing but white space is no reason to read all of it.
+    return _short(escaped(" ".join(text[: 10 * _LINE].split())), _LINE)
+
+
+def _named(name: str) -> str:
+    return _short(escaped(name[: _NAME + 1]), _NAME)
+
+
+def _cut(text: str, most: int, rest: str) -> str:
+    """Give the beginning of a text that is too long, with a mark that says how to get the rest."""
+    if len(text) <= most:
+        return text
+    return f"{text[:most]}\n[The first {most:,} of {len(text):,} characters. {rest}]"
 
 
 def _listed(found: tuple[Found, ...], active: tuple[str, ...]) -> list[str]:
     return [
         f"- [{one.capability.kind}{', active' if one.capability.name in active else ''}] "
-        f"{escaped(one.capability.name)}: {_line(one.capability.description)}"
+        f"{_named(one.capability.name)}: {_line(one.capability.description)}"
         for one in found
     ]
 
@@ -113,53 +132,76 @@ def _search(
     names = [tool.name for tool in place.registered]
     allowed = {*discoverable(place.policy, names, place.session.head.route)}
     if not active:
-        allowed -= {*active_tools(place.session)}
+        allowed -= {*_active(place)}
     hidden = {item.name for item in place.index.items if item.kind == "tool"} - allowed
     return rank(place.index, query, ranking=place.ranking, kind=kind, left_out=hidden, most=most)
 
 
 def _guidance(place: _Place, names: list[str]) -> list[str]:
     known = {tool.name: tool for tool in place.registered}
-    texts = [(name, known[name].description.splitlines()) for name in names]
+    rest = "All of it stands in the description of the tool, which you have from your next step on."
+    texts = [(name, _cut(known[name].description, _GUIDANCE, rest)) for name in names]
     # Guidance keeps its lines, and nothing else that a terminal obeys.
-    return [f"- {escaped(name)}: " + "\n".join(map(escaped, lines)) for name, lines in texts]
+    return [
+        f"- {_named(name)}: " + "\n".join(map(escaped, text.splitlines())) for name, text in texts
+    ]
 
 
-def _names(lead: str, names: list[str]) -> list[str]:
-    return [f"{lead}: {', '.join(map(escaped, names))}."] if names else []
+def _names(lead: str, names: Sequence[str]) -> list[str]:
+    told = ", ".join(map(_named, names[:_MOST_NAMES]))
+    more = len(names) - _MOST_NAMES
+    return [f"{lead}: {told}{f' and {more:,} more' if more > 0 else ''}."] if names else []
+
+
+def _active(place: _Place) -> tuple[str, ...]:
+    return active_tools(place.session, policy=place.policy, registered=place.registered)
+
+
+def _unknown(place: _Place, names: list[str]) -> list[str]:
+    lines: list[str] = []
+    for name in names[:_MOST_UNKNOWN]:
+        near = [f.capability.name for f in _search(place, name[:_NAME], kind="tool", most=_USUAL)]
+        hint = f" Near it: {', '.join(map(_named, near))}." if near else ""
+        lines.append(f"There is no tool {_named(name)}.{hint}")
+    return lines + _names("There are none of these either", names[_MOST_UNKNOWN:])
+
+
+def _asked(names: list[str], known: Collection[str]) -> list[str]:
+    """List the names that are asked for, as they are spelled where there is such a tool."""
+    spelled = (name if name in known else name.strip() for name in names)
+    return list(dict.fromkeys(name for name in spelled if name))
 
 
 def _activate(place: _Place, names: list[str]) -> tuple[Session, list[str]]:
-    wanted = list(dict.fromkeys(name.strip() for name in names if name.strip()))
-    before = {*active_tools(place.session)}
+    known = {tool.name for tool in place.registered}
+    asked = _asked(names, known)
+    wanted, left = asked[:_MOST_NAMES], len(asked) - _MOST_NAMES
+    before = {*_active(place)}
     session = activate(
         place.session, wanted, policy=place.policy, registered=place.registered, by="model"
     )
-    after = activated_tools(session)
+    after = {*_active(evolve(place, session=session))}
     fresh = [name for name in wanted if name in after and name not in before]
-    known = {tool.name for tool in place.registered}
     refused = [n for n in wanted if n not in fresh and n not in before]
     lines = _names("Activated", fresh)
     if fresh:
         lines += ["They can be called from your next step on.", *_guidance(place, fresh)]
     lines += _names("Active already", [name for name in wanted if name in before])
     lines += _names("Not allowed", [name for name in refused if name in known])
-    for name in refused:
-        if name not in known:
-            near = [f.capability.name for f in _search(place, name, kind="tool", most=_USUAL)]
-            hint = f" Near it: {', '.join(map(escaped, near))}." if near else ""
-            lines.append(f"There is no tool {escaped(name)}.{hint}")
+    lines += _unknown(place, [name for name in refused if name not in known])
+    if left > 0:
+        lines.append(f"{left:,} more names were passed over: at most {_MOST_NAMES} at once.")
     return session, lines or ["Nothing to activate."]
 
 
 def _state(place: _Place) -> list[str]:
-    active = active_tools(place.session)
+    active = _active(place)
     names = [tool.name for tool in place.registered]
     allowed = discoverable(place.policy, names, place.session.head.route)
     rest = sum(name not in active for name in allowed)
     return [
-        *_names("Active", list(active)),
-        *_names("Activated", list(activated_tools(place.session))),
+        *_names("Active", active),
+        *_names("Activated", [n for n in activated_tools(place.session) if n in active]),
         f"{rest} more can be found and activated.",
     ]
 
@@ -169,12 +211,10 @@ def _lazy(place: _Place, given: dict[str, Any]) -> tuple[Session, list[str]]:
         session = reset(place.session)
         return session, ["Everything that was activated is given back."]
     if given.get("activate"):
-        for at, name in enumerate(given["activate"]):
-            check_text(name, f"activate[{at}]")
         return _activate(place, given["activate"])
     if "search" in given:
         found = _search(place, given["search"], kind="tool", most=_MOST)
-        lines = _listed(found, active_tools(place.session))
+        lines = _listed(found, _active(place))
         return place.session, lines or ["No tool matches. Try other words."]
     return place.session, _state(place)
 
@@ -186,7 +226,7 @@ def _find(place: _Place, given: dict[str, Any]) -> tuple[Session, list[str]]:
     found = _search(place, query, kind=None if kind == "any" else kind, most=most)
     if not found:
         return place.session, ["Nothing matches. Try other words."]
-    lines = _listed(found, active_tools(place.session))
+    lines = _listed(found, _active(place))
     best = found[0].capability
     if not given.get("load", True):
         return place.session, lines
@@ -194,7 +234,10 @@ def _find(place: _Place, given: dict[str, Any]) -> tuple[Session, list[str]]:
         session, told = _activate(place, [best.name])
         return session, [*lines, *told]
     if best.name in place.bodies:
-        return place.session, [*lines, "", place.bodies[best.name]]
+        body = place.bodies[best.name]
+        check_text(body, f"bodies.{best.name}")
+        rest = "Load or read the skill by its name to get all of it."
+        return place.session, [*lines, "", _cut(body, _BODY, rest)]
     return place.session, lines
 
 
@@ -231,7 +274,9 @@ def respond_discovery(
 
     That is the result, and in front of it the snapshot where tools were activated or given back.
     Whatever the model wrote gets an answer: what is wrong with a call is the text of an error
-    result, with the code. Nothing is recorded here, and equal sessions get equal answers.
+    result, with the code. At most 20 names are activated at once. Names, guidance and bodies are
+    cut where they are longer than 128, 2,000 and 20,000 characters, with a mark. Nothing is
+    recorded here, and equal sessions get equal answers.
 
     Args:
         session: holds the call.
@@ -245,7 +290,7 @@ def respond_discovery(
 
     Raises:
         InvalidArgument: `invalid-argument`, the call is for another tool, or there is no such
-            ranking; `wrong-type`.
+            ranking; `wrong-type`; `lone-surrogate`.
 
     >>> from ctxalgebra import Session, assistant, record, user
     >>> call = ToolCall("c1", "lazy", '{"activate":["web"]}')
@@ -259,18 +304,26 @@ def respond_discovery(
     check_type(call, ToolCall, "call")
     check_items(registered, Tool, "registered")
     check_items(skills, Capability, "skills")
+    if not isinstance(cast("object", bodies), Mapping):
+        raise mistyped(bodies, "a mapping of names to texts", "bodies")
+    if index is not None:
+        check_type(index, Index, "index")
+    if not isinstance(ranking, str):
+        check_callable(ranking, "ranking")
     answer = _ANSWERS.get(call.name)
     if answer is None:
         raise InvalidArgument("invalid-argument", f"{call.name!r} finds nothing", field="call")
-    known = index or Index((*capabilities(registered), *skills))
+    known = index if index is not None else Index((*capabilities(registered), *skills))
     rank(known, "", ranking=ranking)
     place = _Place(session, policy, registered, known, bodies, ranking)
     if not for_route(policy, session.head.route).enabled:
         return (tool_result(call.id, "Tools are not switched here.", name=call.name),)
     try:
-        after, lines = answer(place, arguments_of(call, _TOOLS[call.name]))
+        asked = arguments_of(call, _TOOLS[call.name])
+        texts(asked.get("activate", ()), "activate")
     except CtxError as error:
         return (tool_result(call.id, str(error), name=call.name, error=True),)
+    after, lines = answer(place, asked)
     result = tool_result(call.id, "\n".join(lines), name=call.name)
     if after is session or after.leaf is None:
         return (result,)
