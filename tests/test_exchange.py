@@ -17,7 +17,8 @@ from ctxalgebra import (
     tool_result,
     user,
 )
-from ctxalgebra.model.exchange import NO_RESULTS, awaiting
+from ctxalgebra.model import exchange
+from ctxalgebra.model.exchange import NO_RESULTS, NOTHING, Queue, awaiting
 
 
 def asked(count):
@@ -76,3 +77,48 @@ def test_a_result_costs_itself_however_many_calls_are_open():
     assert isinstance(session.view.results.calls, frozenset)
     session = record(session, tool_result("c2999", "x"))
     assert len(project(session).messages) == 3_002
+
+
+def test_what_waits_behind_one_call_is_linear(monkeypatch):
+    """A call that nobody answers, and everything that is said since."""
+    copied = []
+    real = exchange.Queue.joined
+
+    def joined(queue, item):
+        found = real(queue, item)
+        if found._items is not queue._items:
+            copied.append(len(found))
+        return found
+
+    monkeypatch.setattr(exchange.Queue, "joined", joined)
+    session = asked(1)
+    for n in range(2_000):
+        session = record(session, user(f"m{n}"))
+    assert len(session.view.waiting) == 2_000
+    assert copied == [1]
+    shown = project(record(session, tool_result("c0", "done"))).messages
+    assert [m.parts[0].text for m in shown[3:]] == [f"m{n}" for n in range(2_000)]
+
+
+def test_branches_share_what_waits_and_see_their_own_only():
+    start = record(asked(1), user("a"))
+    left, right = record(start, user("left")), record(start, user("right"))
+    on = record(left, user("on"))
+    texts = [[m.parts[0].text for _, m in s.view.waiting] for s in (start, left, right, on)]
+    assert texts == [["a"], ["a", "left"], ["a", "right"], ["a", "left", "on"]]
+    assert left.view.waiting._items is on.view.waiting._items
+
+
+def test_a_queue_is_a_sequence():
+    queue = Queue([], 0).joined("a").joined("b")
+    assert (queue[0], queue[-1], queue[1:], len(queue)) == ("a", "b", ("b",), 2)
+    assert queue == ("a", "b") == tuple(queue)
+    assert queue == Queue(["a", "b", "c"], 2)
+    assert queue != ("a",)
+    assert queue != ["a", "b"]
+    assert hash(queue) == hash(Queue(["a", "b"], 2))
+    assert repr(queue) == "Queue('a', 'b')"
+    with pytest.raises(IndexError):
+        queue[2]
+    assert len(NOTHING.joined((1, user("x")))) == 1
+    assert len(NOTHING) == 0

@@ -27,7 +27,7 @@ Nothing here refuses anything: legality is the gate's.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -50,7 +50,7 @@ from ctxalgebra.model.entries import (
     Strip,
     UsageReport,
 )
-from ctxalgebra.model.exchange import NO_RESULTS, Results, awaiting
+from ctxalgebra.model.exchange import NO_RESULTS, NOTHING, Queue, Results, awaiting
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Message, Text, Thinking
 
@@ -74,8 +74,6 @@ HEAD = -1
 
 Measure = Callable[[Message | Head], int]
 """An estimate in tokens, of a message or of a head. Pure: equal values get equal numbers."""
-
-Numbered = tuple[tuple[int, Message], ...]
 
 
 def weigh(measure: Measure, value: Message | Head) -> int:
@@ -209,7 +207,7 @@ class View(NamedTuple):
     flight: int
     open: tuple[str, ...]
     results: Results
-    waiting: Numbered
+    waiting: Queue[tuple[int, Message]]
     frontier: int
     sent: Shown | None
     broke: Break | None
@@ -262,7 +260,7 @@ class View(NamedTuple):
 
 
 EMPTY_VIEW = View(
-    Head(), Slots([], []), 0, 0, 0, 0, 0, -1, (), NO_RESULTS, (), -1, None, None, ()
+    Head(), Slots([], []), 0, 0, 0, 0, 0, -1, (), NO_RESULTS, NOTHING, -1, None, None, ()
 )  # fmt: skip
 
 
@@ -307,7 +305,13 @@ def _append(slots: Slots, end: int, number: int, message: Message) -> Slots:
     return fork
 
 
-def _show(view: View, items: Numbered, read: int, fresh: int, waiting: Numbered = ()) -> View:
+def _show(
+    view: View,
+    items: Iterable[tuple[int, Message]],
+    read: int,
+    fresh: int,
+    waiting: Queue[tuple[int, Message]] = NOTHING,
+) -> View:
     """Show messages at the end of the view; those without content stay withheld."""
     slots, end = view.slots, view.end
     opened: tuple[str, ...] = ()
@@ -336,7 +340,7 @@ def _message(view: View, number: int, message: Message) -> View:
         items = (*[results[call] for call in view.open], *view.waiting)
         return _show(view, items, view.read, view.fresh)
     if view.open or view.flight >= 0:
-        return view._replace(waiting=(*view.waiting, (number, message)))
+        return view._replace(waiting=view.waiting.joined((number, message)))
     read, fresh = view.read, view.fresh
     if message.role == "assistant":
         # It is proof that all before it was read, whoever sent that request.
@@ -361,7 +365,7 @@ def _sent(view: View, number: int, _: Sent) -> View:
             broke = None if shared == before.end else Break(number, shared, broke.why, broke.by)
     sent = Shown(number, head, slots, end, shared, -1 if before is None else before.number)
     return View(
-        head, slots, end, view.front, end, view.read, view.fresh, number, (), NO_RESULTS, (),
+        head, slots, end, view.front, end, view.read, view.fresh, number, (), NO_RESULTS, NOTHING,
         view.frontier, sent, broke, view.pending,
     )  # fmt: skip
 

@@ -23,6 +23,7 @@ from attrs import evolve, field, frozen
 from ctxalgebra.errors import ProtocolViolation
 from ctxalgebra.model.checks import check_each, check_type, mistyped
 from ctxalgebra.model.entries import Reply
+from ctxalgebra.model.exchange import NOTHING, Queue
 from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Fold, Node, Session, fold
 from ctxalgebra.model.view import View
@@ -79,12 +80,15 @@ class Cell:
             self.jump = skip.jump
 
 
+_NONE: Queue[Item] = Queue([], 0)
+
+
 class _Exchange(NamedTuple):
     """A turn whose calls are open."""
 
     number: int
     message: Message
-    results: tuple[tuple[int, Message], ...] = ()
+    results: Queue[tuple[int, Message]] = NOTHING
 
 
 @frozen(eq=False, repr=False)
@@ -105,7 +109,7 @@ class History:
     top: Cell | None = None
     index: Index | None = None
     exchange: _Exchange | None = None
-    waiting: tuple[Item, ...] = ()
+    waiting: Queue[Item] = _NONE
     numbers: Mapping[str, int] | None = None
     units: Units = field(default=CODE_POINTS)
 
@@ -134,11 +138,11 @@ def _step(known: History, node: Node, _: View) -> History:
         return known
     exchange = known.exchange
     if message.role == "tool" and exchange is not None:
-        results = (*exchange.results, (node.number, message))
+        results = exchange.results.joined((node.number, message))
         if len(results) < len(exchange.message.calls):
             exchange = exchange._replace(results=results)
             return History(known.top, known.index, exchange, known.waiting)
-        item = model_turn(exchange.number, exchange.message, results)
+        item = model_turn(exchange.number, exchange.message, tuple(results))
         return _with(known, (item, *known.waiting), node)
     if message.role == "assistant":
         if message.calls and not interrupted:
@@ -148,7 +152,7 @@ def _step(known: History, node: Node, _: View) -> History:
         kind: Literal["user", "system"] = "system" if message.role == "system" else "user"
         item = Item(str(node.number), kind, node.number, message)
     if exchange is not None:
-        return History(known.top, known.index, exchange, (*known.waiting, item))
+        return History(known.top, known.index, exchange, known.waiting.joined(item))
     return _with(known, (item,), node)
 
 
