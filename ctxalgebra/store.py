@@ -148,7 +148,10 @@ class Store:
         return len(data)
 
     def read(self) -> Session:
-        """Read the file anew, with what others wrote to it; the store stays as it is.
+        """Read the file anew, with what others wrote to it, and go on from that.
+
+        The session that comes back is `self.session`: the very one that it was where the file holds
+        an equal one. Behind a torn last line the store can't go on; open it again.
 
         Raises:
             StoreError: `store-closed`, `unwritable`.
@@ -160,7 +163,12 @@ class Store:
         except OSError as error:
             raise _unwritable(error, self.path) from None
         end = whole(data)
-        return CODECS[self._format].decode(data[:end], file=str(self.path)).session
+        there = CODECS[self._format].decode(data[:end], file=str(self.path)).session
+        if there != self.session:
+            self.session = there
+        if data[end - 1 : end] == b"\n" and end == len(data):
+            self._size = end
+        return self.session
 
     def sync(self) -> None:
         """Wait until the disk has what was appended.

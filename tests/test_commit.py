@@ -8,7 +8,7 @@ import pytest
 
 from ctxalgebra import Session, StoreError, assistant, label, labels, record, travel, user
 from ctxalgebra.checkpoints.commit import commit
-from ctxalgebra.model.session import log
+from ctxalgebra.model.session import at_leaf, log
 from ctxalgebra.store import open_store
 
 BEFORE = record(Session(), user("Find it"), assistant("It is in parse()."), user("Mend it"))
@@ -155,8 +155,90 @@ def test_a_file(tmp_path):
         done = commit(store, AFTER, grown)
         assert (done.outcome, done.error) == ("indeterminate", "changed-file")
         assert len(done.session) < len(AFTER)
+        # Behind a torn line the store can't go on.
+        more = record(done.session, user("more"))
+        assert commit(store, done.session, more).error == "changed-file"
         path.unlink()
         done = commit(store, AFTER, grown)
         assert (done.outcome, done.session) == ("indeterminate", None)
     with pytest.raises(StoreError, match="store-closed"):
         store.read()
+
+
+def test_one_goes_on_with_what_a_file_holds(tmp_path):
+    path = tmp_path / "session.jsonl"
+    with open_store(path) as store:
+        first = commit(store, store.session, BEFORE)
+        assert first.session is BEFORE is store.session
+        done = commit(store, first.session, AFTER)
+        assert done.session is AFTER
+        # Somebody else writes a line of its own.
+        line = path.read_bytes().splitlines(keepends=True)[1]
+        with path.open("ab") as file:
+            file.write(line)
+        lost = commit(store, done.session, record(done.session, user("mine")))
+        assert (lost.outcome, lost.error) == ("indeterminate", "changed-file")
+        assert len(lost.session) == len(AFTER) + 1
+        again = commit(store, lost.session, record(lost.session, user("mine")))
+        assert again.outcome == "applied"
+    with open_store(path) as store:
+        assert store.session == again.session
+
+
+def test_a_file_gives_its_ticket_back(tmp_path):
+    class Partly:
+        """Writes the ticket, then fails."""
+
+        def __init__(self, store):
+            self.store, self.writes = store, 0
+
+        def append(self, session):
+            self.writes += 1
+            if self.writes == 1:
+                self.store.append(label(self.store.session, 2, "mend-raw"))
+                raise OSError
+            return self.store.append(session)
+
+        def read(self):
+            return self.store.read()
+
+    with open_store(tmp_path / "session.jsonl") as store:
+        store.append(BEFORE)
+        done = commit(Partly(store), BEFORE, AFTER)
+        assert (done.outcome, done.ticket, labels(done.session)) == ("indeterminate", "absent", {})
+        assert commit(store, done.session, record(done.session, user("on"))).outcome == "applied"
+
+
+@pytest.mark.parametrize("script", ["leaf", "foreign in front"])
+def test_a_ticket_stays_where_its_journey_is_written(script):
+    """The handoff in the journal names it."""
+
+    class Moved(Memory):
+        def append(self, session):
+            if script == "leaf":
+                self.session = at_leaf(session, 0)
+                return
+            self.session = record(self.session, user("Somebody else"))
+            for node in itertools.islice(log(session), len(BEFORE), None):
+                self.session = record(self.session, node.entry)
+
+    store = Moved(BEFORE)
+    done = commit(store, BEFORE, AFTER)
+    assert (done.outcome, done.ticket) == ("indeterminate", "present")
+    assert labels(store.session) == {2: "mend-raw"}
+
+
+@pytest.mark.parametrize("lie", [5, None, "x", [], object()])
+def test_what_is_no_session_was_not_read(lie):
+    class Lying(Memory):
+        def read(self):
+            return lie
+
+    done = commit(Lying(BEFORE), BEFORE, AFTER)
+    assert (done.outcome, done.session, done.ticket) == ("indeterminate", None, "unknown")
+
+
+def test_a_label_that_is_cleared_counts_as_written():
+    before = label(BEFORE, 2, "mine")
+    done = commit(Memory(before), before, label(before, 2, ""))
+    assert (done.outcome, done.ticket) == ("applied", "present")

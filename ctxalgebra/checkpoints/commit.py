@@ -2,9 +2,8 @@
 
 A plan is applied to a session, which can't fail half way; a store can. `commit` writes what the
 session gained, reads the journal anew whatever the call did, and compares: all of it is there, or
-nothing, or one can't say. Where only a part of it is there and a ticket is in that part, the ticket
-is taken away again, so that no name leads to a branch that was never left. Source: travel, section
-13.
+nothing, or one can't say. Where nothing but labels of it is there, they are taken away again, so
+that no name leads to a branch that was never left. Source: travel, section 13.
 """
 
 from __future__ import annotations
@@ -42,8 +41,10 @@ class Committed:
 
     Args:
         outcome: told from the journal.
-        session: what the journal holds now, to go on with; None where it can't be read.
-        ticket: whether the labels that were to be written are there.
+        session: what the journal holds now, to go on with: `after` or `before` themselves where it
+            is equal to one of them; None where it can't be read.
+        ticket: whether all labels that were to be written, or cleared, are as they were to be;
+            `absent` where there were none.
         error: what the store raised, its code where it has one.
     """
 
@@ -57,8 +58,10 @@ def commit(store: SessionStore, before: Session, after: Session) -> Committed:
     """Write what `after` has more than `before`, and say what became of it (an effect).
 
     *Applied*: what was to be written stands right behind `before`, whatever others wrote behind it.
-    *Not applied*: the journal is `before`. *Indeterminate*: anything else, as a part of it, or
-    entries of somebody else where ours should be, since numbers in ours would mean other entries.
+    *Not applied*: the journal is `before`, also where there was nothing to write. *Indeterminate*:
+    anything else: it can't be read; only a part is there; the leaf alone is another one; or entries
+    of somebody else stand where ours should be, since numbers in ours would mean other entries.
+    Then look at `session`, and plan again on it.
 
     Args:
         store: holds `before`.
@@ -87,30 +90,36 @@ def commit(store: SessionStore, before: Session, after: Session) -> Committed:
         store.append(after)
     except Exception as raised:  # noqa: BLE001 - whatever a store raises, the journal tells
         error = raised.code if isinstance(raised, CtxError) else type(raised).__name__
-    fresh = islice(log(after), len(before), None)
-    entries = (node.entry for node in fresh)
-    tickets = {entry.target: entry.name for entry in entries if isinstance(entry, Label)}
-    there = _read(store)
+    fresh = [node.entry for node in islice(log(after), len(before), None)]
+    tickets = {entry.target: entry.name for entry in fresh if isinstance(entry, Label)}
+    there = _read(store, before, after)
     outcome = _outcome(there, before, after)
     if there is not None and outcome == "indeterminate":
-        there = _take_back(store, there, before, tickets)
+        # Was anything written that the labels were written for?
+        found = [node.entry for node in islice(log(there), len(before), None)]
+        if not any(entry in found for entry in fresh if not isinstance(entry, Label)):
+            there = _take_back(store, there, before, tickets)
     return Committed(outcome, there, _presence(there, tickets), error)
 
 
-def _read(store: SessionStore) -> Session | None:
+def _read(store: SessionStore, *known: Session) -> Session | None:
+    """Read the journal: one of the sessions that are known where it is equal to it."""
     try:
-        return store.read()
+        there = store.read()
     except Exception:  # noqa: BLE001 - whatever a store raises, the journal can't be read
         return None
+    if type(there) is not Session:
+        return None
+    return next((session for session in known if session == there), there)
 
 
 def _outcome(there: Session | None, before: Session, after: Session) -> Outcome:
     if there is None:
         return "indeterminate"
-    if there == before:
-        return "not-applied"
+    if there is before or there is after:
+        return "not-applied" if there is before else "applied"
     if len(there) == len(after):
-        return "applied" if there == after else "indeterminate"  # the leaf counts, too
+        return "indeterminate"  # the leaf counts, too
     wanted = _places(after)
     return "applied" if _places(there)[: len(wanted)] == wanted else "indeterminate"
 
@@ -142,5 +151,5 @@ def _presence(there: Session | None, tickets: dict[int, str]) -> Presence:
     if there is None:
         return "unknown"
     known = labels(there)
-    wrong = [target for target, name in tickets.items() if known.get(target) != name]
+    wrong = [target for target, name in tickets.items() if known.get(target, "") != name]
     return "present" if tickets and not wrong else "absent"
