@@ -19,13 +19,22 @@ from typing import Any, Literal, cast
 
 from attrs import frozen
 
-from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.account import split
+from ctxalgebra.bodies import (
+    bare,
+    each_member,
+    elements,
+    is_extension,
+    is_same,
+    is_same_content,
+    read_members,
+)
 from ctxalgebra.loading import REFERENCE, immediate
 from ctxalgebra.model.checks import check_callable, check_type, mistyped
 from ctxalgebra.model.entries import Sent
 from ctxalgebra.model.head import Head, Tool
 from ctxalgebra.model.session import Session, check_session, walk
-from ctxalgebra.model.view import Measure, weigh
+from ctxalgebra.model.view import Measure
 from ctxalgebra.tokens import chars4
 
 __all__ = ["ByteDrift", "Change", "Drift", "byte_drift", "drift", "head_drift"]
@@ -81,7 +90,8 @@ class Drift:
     Args:
         sent: number of the request's `Sent`.
         changes: what differs from the head of the request before.
-        rebilled: tokens of the request before that have to be read anew: all of them.
+        rebilled: tokens that the request before held as well and that are sent anew, as `account`
+            gives them for the break.
     """
 
     sent: int
@@ -223,93 +233,31 @@ def drift(session: Session, *, measure: Measure = chars4) -> tuple[Drift, ...]:
     >>> session, _ = send(record(session, Head(system="At 09:13."), user("bye")))
     >>> [(d.sent, str(d.changes[0]), d.rebilled) for d in drift(session)]
     [(6, "system, from 7 on: '2.' became '3.' (date)", 4)]
+    >>> from ctxalgebra import account
+    >>> account(session).rebilled
+    4
     """
     check_session(session)
     check_callable(measure, "measure")
     found: list[Drift] = []
     head: Head | None = None
-    tokens = 0
     for node, view in walk(session):
         if type(node.entry) is not Sent:
             continue
         now = immediate(view.head)
         if head is not None and head != now:
-            found.append(Drift(node.number, head_drift(head, now), tokens))
+            found.append(Drift(node.number, head_drift(head, now), split(view, measure)[1]))
         head = now
-        tokens = weigh(measure, view.head) + view.slots.total(measure, view.end)
     return tuple(found)
 
 
 _MESSAGES = ("messages", "input", "contents")
 """Where the APIs keep what was said: these may grow."""
 
-_DEEPEST = 200
-"""How deep bodies may be nested: what is deeper than any request could not be compared."""
+_DECLARED = "functionDeclarations"
+"""Where Gemini keeps functions, in an element of `tools`."""
 
-# What has no end is taken to the end, so that nothing is read twice.
-_BRACKET = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[\]{}]', re.DOTALL)
-_BLANK = re.compile(r"[ \t\r\n]*")
-_DECODER = json.JSONDecoder(parse_constant=_refuse)
-
-
-def _members(body: bytes, which: str) -> dict[str, tuple[str, Any]]:
-    """Read the members of a body: the text of each, byte for byte, and its value."""
-    try:
-        text = body.decode()
-        _check_depth(text)
-        return dict(_each(text))
-    except (ValueError, IndexError):
-        raise InvalidArgument(
-            "invalid-json", "a body is one JSON object of messages", field=which
-        ) from None
-
-
-def _check_depth(text: str) -> None:
-    depth = 0
-    for found in _BRACKET.finditer(text):
-        depth += (found[0] in "[{") - (found[0] in "]}")
-        if depth > _DEEPEST:
-            raise ValueError(depth)
-
-
-def _each(text: str) -> Iterator[tuple[str, tuple[str, Any]]]:
-    """Give name, text and value of each member; `ValueError`, `IndexError` where it is none."""
-
-    def blank(at: int) -> int:
-        return cast("re.Match[str]", _BLANK.match(text, at)).end()
-
-    def sign(at: int, *signs: str) -> int:
-        if text[at] not in signs:
-            raise ValueError(at)
-        return at + 1
-
-    at = blank(sign(blank(0), "{"))
-    more = text[at] != "}"
-    while more:
-        sign(at, '"')
-        name, at = _DECODER.raw_decode(text, at)
-        start = blank(sign(blank(at), ":"))
-        value, end = _DECODER.raw_decode(text, start)
-        yield str(name), (text[start:end], value)
-        at = blank(end)
-        if more := text[at] != "}":
-            at = blank(sign(at, ","))
-    if blank(at + 1) != len(text):
-        raise ValueError(at)
-
-
-def _elements(text: str) -> list[str]:
-    """Part the text of a list into those of its elements."""
-    found: list[str] = []
-    at = cast("re.Match[str]", _BLANK.match(text, 1)).end()
-    while text[at] != "]":
-        _, end = _DECODER.raw_decode(text, at)
-        found.append(text[at:end])
-        behind = cast("re.Match[str]", _BLANK.match(text, end)).end()
-        at = behind
-        if text[behind] == ",":
-            at = cast("re.Match[str]", _BLANK.match(text, behind + 1)).end()
-    return found
+_Members = dict[str, tuple[str, Any]]
 
 
 def _deeper(path: str, before: Any, after: Any) -> tuple[str, Any, Any]:
@@ -345,8 +293,10 @@ def byte_drift(before: bytes, after: bytes) -> tuple[ByteDrift, ...]:
     r"""Tell where the later of two requests of a harness is no extension of the earlier one.
 
     Compares the bodies as bytes, member by member: lists of messages (`messages`, `input`,
-    `contents`) may grow at their end, everything else must be the same to the byte. Where the
-    members stand in the body is no difference, since providers read it as JSON.
+    `contents`) may grow at their end, and so may the content of the last of them; everything else
+    must be the same to the byte. Where the members stand in the body is no difference, since
+    providers read it as JSON. Nor is what Anthropic reads as the same (rules C1, T3): a content
+    that is a text instead of one text block, and where `cache_control` stands.
 
     Tools that Anthropic loads later (`defer_loading`) are no part of the prefix: they may come, go
     and change place, but for one that a message of the earlier request refers to (rules 1.2, T3);
@@ -360,7 +310,8 @@ def byte_drift(before: bytes, after: bytes) -> tuple[ByteDrift, ...]:
         extends the earlier one.
 
     Raises:
-        InvalidArgument: `invalid-json`, a body is no JSON object; `wrong-type`.
+        InvalidArgument: `invalid-json`, a body is no JSON object; `too-deep`, it has more than 200
+            levels; `wrong-type`.
 
     >>> before = b'{"system":"At 09:12","messages":[{"role":"user","content":"hi"}]}'
     >>> longer = before.replace(b"}]}", b'},{"role":"user","content":"more"}]}')
@@ -372,12 +323,9 @@ def byte_drift(before: bytes, after: bytes) -> tuple[ByteDrift, ...]:
     for which, body in (("before", before), ("after", after)):
         if type(body) is not bytes:
             raise mistyped(body, "bytes", which)
-    old, new = _members(before, "before"), _members(after, "after")
+    old, new = read_members(before, "before"), read_members(after, "after")
     found = _differing(old, new)
     return tuple(sorted(found, key=lambda one: one.path.startswith(_MESSAGES)))
-
-
-_Members = dict[str, tuple[str, Any]]
 
 
 def _differing(old: _Members, new: _Members) -> Iterator[ByteDrift]:
@@ -391,11 +339,51 @@ def _differing(old: _Members, new: _Members) -> Iterator[ByteDrift]:
             yield from _said(name, text, now)
         elif name == "tools" and both_lists and any(map(_is_deferred, (*value, *later))):
             yield from _listed(name, text, now, _references(old.get("messages", ("", None))[1]))
-        elif text != now:
-            yield _parted(name, (text, value), (now, later))
+        elif name == "tools" and both_lists:
+            yield from _offered(name, text, now)
+        elif text != now and not (name == "system" and is_same_content(text, now)):
+            yield _parted(name, (text, bare(value)), (now, bare(later)))
     for name, (text, _) in new.items():
         if name not in old:
             yield ByteDrift(name, "added", 0, "", text[:_SHOWN])
+
+
+def _called(tool: Any) -> str:
+    """Give the name of a tool, wherever its API has it; empty for none."""
+    known = cast("dict[str, Any]", tool) if isinstance(tool, dict) else {}
+    inner = known.get("function")
+    name = (cast("dict[str, Any]", inner) if isinstance(inner, dict) else known).get("name")
+    return name if isinstance(name, str) else ""
+
+
+def _offered(name: str, before: str, after: str) -> Iterator[ByteDrift]:
+    """Give the first difference of two lists of tools."""
+    if before == after:
+        return
+    old, new = elements(before), elements(after)
+    common = min(len(old), len(new))
+    at = next((i for i in range(common) if not is_same(old[i], new[i])), common)
+    stood, stands = ([_called(json.loads(tool)) for tool in tools] for tools in (old, new))
+    came = at < len(new) and (at == len(old) or stands[at] not in stood)
+    left = at < len(old) and (at == len(new) or stood[at] not in stands)
+    if came and not left:
+        yield ByteDrift(f"{name}[{at}]", "added", 0, "", new[at][:_SHOWN])
+    elif left and not came:
+        yield ByteDrift(f"{name}[{at}]", "removed", 0, old[at][:_SHOWN], "")
+    elif at < common and (lists := _declared(old[at], new[at])):
+        yield from _offered(f"{name}[{at}].{_DECLARED}", *lists)
+    elif at < common or json.loads(before) == json.loads(after):
+        was, now = ([bare(tool) for tool in json.loads(text)] for text in (before, after))
+        yield _parted(name, (before, was), (after, now))
+
+
+def _declared(before: str, after: str) -> tuple[str, str] | None:
+    """Give the lists of functions of two of Gemini's tools, where these differ in nothing else."""
+    if not (before.startswith("{") and after.startswith("{")):
+        return None
+    was, now = ({name: text for name, text, _ in each_member(tool)} for tool in (before, after))
+    lists = was.pop(_DECLARED, ""), now.pop(_DECLARED, "")
+    return lists if was == now and all(text.startswith("[") for text in lists) else None
 
 
 def _is_deferred(tool: Any) -> bool:
@@ -427,8 +415,8 @@ def _listed(name: str, before: str, after: str, loaded: frozenset[str]) -> Itera
     """Give the first difference of two lists of tools, without those that are not loaded."""
     old, new = _counting(before, loaded), _counting(after, loaded)
     for (index, was), (_, now) in zip(old[0], new[0], strict=False):
-        if was != now:
-            values = (was, json.loads(was)), (now, json.loads(now))
+        if not is_same(was, now):
+            values = (was, bare(json.loads(was))), (now, bare(json.loads(now)))
             yield _parted(f"{name}[{index}]", *values)
             return
     common = min(len(old[0]), len(new[0]))
@@ -441,8 +429,9 @@ def _listed(name: str, before: str, after: str, loaded: frozenset[str]) -> Itera
     for tool, (index, was) in old[1].items():
         if tool not in new[1]:
             yield ByteDrift(f"{name}[{index}]", "removed", 0, was[:_SHOWN], "")
-        elif (now := new[1][tool][1]) != was:
-            yield _parted(f"{name}[{index}]", (was, json.loads(was)), (now, json.loads(now)))
+        elif not is_same(was, now := new[1][tool][1]):
+            values = (was, bare(json.loads(was))), (now, bare(json.loads(now)))
+            yield _parted(f"{name}[{index}]", *values)
 
 
 _Numbered = list[tuple[int, str]]
@@ -452,7 +441,7 @@ def _counting(text: str, loaded: frozenset[str]) -> tuple[_Numbered, dict[str, t
     """Give the tools of the prefix with their indices, and by name the deferred ones in use."""
     immediate: _Numbered = []
     used: dict[str, tuple[int, str]] = {}
-    for index, element in enumerate(_elements(text)):
+    for index, element in enumerate(elements(text)):
         tool = json.loads(element)
         if not _is_deferred(tool):
             immediate.append((index, element))
@@ -463,10 +452,10 @@ def _counting(text: str, loaded: frozenset[str]) -> tuple[_Numbered, dict[str, t
 
 def _said(name: str, before: str, after: str) -> Iterator[ByteDrift]:
     """Give the first message that is not what it was."""
-    earlier, later = _elements(before), _elements(after)
+    earlier, later = elements(before), elements(after)
     for index, (was, now) in enumerate(zip(earlier, later, strict=False)):
-        if was != now:
-            values = (was, json.loads(was)), (now, json.loads(now))
+        if not is_extension(was, now, grows=index == len(earlier) - 1):
+            values = (was, bare(json.loads(was))), (now, bare(json.loads(now)))
             yield _parted(f"{name}[{index}]", *values)
             return
     if len(later) < len(earlier):

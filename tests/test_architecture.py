@@ -32,7 +32,7 @@ LAYERS = [
     {"skills"},
     {"shaping"},
     {"calibration", "measures"},
-    {"cache_profiles", "loading"},
+    {"bodies", "cache_profiles", "loading"},
     {"project", "account", "events", "explain"},
     {"breakpoints", "heads", "ledger", "shaping.heads"},
     {"transforms.facts", "transforms.memory_settings", "transforms.pipeline"},
