@@ -488,7 +488,8 @@ def test_a_handoff_is_a_summary_and_its_ticket_says_so():
     again = ToolCall("c3", "timeline", "{}")
     said = respond_timeline(record(session, assistant(again)), again)[0].parts[0].text
     assert "1 handoff among them." in said
-    assert "The nearest checkpoint is at #" in said
+    place = max(labels(session))
+    assert f"The nearest checkpoint is at #{place}.\n" in said
 
 
 # Texts
@@ -1006,3 +1007,35 @@ def test_whatever_a_model_writes_has_an_answer(moves, arguments, window):
     (entry,) = entries
     assert isinstance(entry.parts[0], Text)
     assert len(entry.parts[0].text) <= budget(window).characters
+
+
+def test_an_answer_keeps_to_its_room_whatever_the_nearest_checkpoint_is():
+    mega = "x" * 1_000_000
+    heavy = (
+        Message("user", (Image("image/png", mega), Text("look"))),
+        assistant(Thinking("hm", mega), Text(mega)),
+        Note("n" * 1_000_000, mega),
+        Head(system=mega, tools=(Tool("t", mega, '{"type":"object"}'),)),
+    )
+    read = record(Session(), user("go"), assistant(ToolCall("c9", "read")))
+    sessions = [record(Session(), user("go"), entry) for entry in heavy]
+    sessions.append(at_leaf(record(read, tool_result("c9", mega, name="read"), user("on")), 1))
+    views = ({}, {"view": "checkpoints"}, {"view": "tree"}, {"view": "search", "query": "xxx"})
+    for session in sessions:
+        for name in ("here", mega):
+            named = label(session, 1, name)
+            for arguments in (*views, {"view": "node", "target": "#1"}):
+                call = ToolCall("t1", TIMELINE.name, json.dumps(arguments))
+                (entry,) = respond_timeline(named, call, window=20_000)
+                text = entry.parts[0].text
+                assert "The nearest checkpoint is at #1.\n" in text
+                assert "Message(" not in text
+                assert len(text) <= (8_000 if "target" in arguments else 2_000)
+
+
+@pytest.mark.parametrize("view", [active, lambda *a, **k: search(*a, "x", **k)])
+def test_nothing_stands_in_front_of_less_than_the_first_entry(view):
+    assert view(line(3), before=0).rows == ()
+    with pytest.raises(InvalidArgument) as caught:
+        view(line(3), before=-1)
+    assert (caught.value.code, caught.value.field) == ("invalid-argument", "before")

@@ -91,6 +91,7 @@ def test_a_number_is_a_label_first_where_one_has_it_and_a_number_with_its_sign(f
         (["--view", "search"], "(field query)"),
         (["--limit", "0"], "invalid-argument: between 1 and 50 (field limit)"),
         (["--limit", "51"], "(field limit)"),
+        (["--before", "-1"], "invalid-argument: at least 0 (field before)"),
         (["--limit", "x"], "invalid-argument"),
         (["--view", "all"], "'checkpoints'"),
         (["--kind", "x"], "'summary'"),

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from ctxalgebra.checkpoints.tools import CHECKPOINT, TRAVEL
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.model.checks import check_text, check_type
+from ctxalgebra.model.checks import check_text
 from ctxalgebra.model.entries import Reply
 from ctxalgebra.model.parts import Message, ToolCall
 from ctxalgebra.model.session import Node, Session, check_session
@@ -14,7 +14,7 @@ from ctxalgebra.recall.texts import unescaped
 from ctxalgebra.timeline.children import Stop, halted, nearest
 from ctxalgebra.timeline.rows import Rows
 from ctxalgebra.timeline.texts import Kind, kind_of, one_line, readable
-from ctxalgebra.timeline.values import ROWS, Ended, Row, SearchView, check_between
+from ctxalgebra.timeline.values import ROWS, Ended, Row, SearchView, check_before, check_between
 
 __all__ = ["ECHOES", "Scope", "search"]
 
@@ -183,7 +183,7 @@ def search(
     reading = _Reading(rows, query, stop)
     node = session.last
     if before is not None:
-        check_type(before, int, "before")
+        check_before(before)
         node = nearest(session, before - 1)
     path = _meets(session, node)
     found: list[Row] = []

@@ -220,7 +220,7 @@ def overview(session: Session, *, window: int | None = None, used: int | None = 
     saved = save_point(session, leaf.number + 1)
     if saved is None:
         return line
-    return f"{line}\nThe nearest checkpoint is at #{saved}."
+    return f"{line}\nThe nearest checkpoint is at #{saved.number}."
 
 
 def _answer(
@@ -287,4 +287,6 @@ def respond_timeline(
         said = error
     text = said if isinstance(said, str) else plainly(str(said), most=LEAST)
     failed = not isinstance(said, str)
-    return (tool_result(call.id, safe(text), name=call.name, error=failed),)
+    # Views keep to their room; whatever else stands here does, too.
+    fitted = safe(text)[: room.characters]
+    return (tool_result(call.id, fitted, name=call.name, error=failed),)

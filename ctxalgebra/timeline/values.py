@@ -23,6 +23,7 @@ __all__ = [
     "TreeView",
     "View",
     "budget",
+    "check_before",
     "check_between",
 ]
 
@@ -265,3 +266,18 @@ def check_between(value: object, least: int, most: int, field: str) -> None:
     check_type(value, int, field)
     if not isinstance(value, int) or not least <= value <= most:
         raise InvalidArgument("invalid-argument", f"between {least} and {most}", field=field)
+
+
+def check_before(value: object) -> None:
+    """Refuse what is no number of an entry to go on in front of.
+
+    Raises:
+        InvalidArgument: `wrong-type`, `invalid-argument`.
+
+    >>> check_before(-1)
+    Traceback (most recent call last):
+    ctxalgebra.errors.InvalidArgument: invalid-argument: at least 0 (field before)
+    """
+    check_type(value, int, "before")
+    if isinstance(value, int) and value < 0:
+        raise InvalidArgument("invalid-argument", "at least 0", field="before")

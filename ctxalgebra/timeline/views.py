@@ -20,6 +20,7 @@ from ctxalgebra.timeline.values import (
     Ended,
     NodeView,
     Row,
+    check_before,
     check_between,
 )
 from ctxalgebra.tokens import Measure, chars4
@@ -38,7 +39,7 @@ def _before(session: Session, number: int | None) -> Node | None:
     node = session.leaf
     if number is None:
         return node
-    check_type(number, int, "before")
+    check_before(number)
     found = nearest(session, number - 1)
     while found is not None and find(session, found.number) is not found:
         found = found.previous
@@ -66,7 +67,7 @@ def active(
         stop: says that the caller wants no more.
 
     Raises:
-        InvalidArgument: `wrong-type`; `invalid-argument`, the limit.
+        InvalidArgument: `wrong-type`; `invalid-argument`, the limit, or a number below 0.
 
     >>> from ctxalgebra import Session, record, user
     >>> view = active(record(Session(), user("a"), user("b"), user("c")), limit=2)
