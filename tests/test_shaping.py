@@ -44,10 +44,10 @@ from ctxalgebra.shaping.effort import (
     THINKING,
     is_routine,
     lower_effort,
-    only_reads,
     routine_after,
 )
 from ctxalgebra.shaping.heads import shorten_head, shorten_tools
+from ctxalgebra.shaping.reading import only_reads
 from ctxalgebra.shaping.requests import routine_state, shape_effort
 
 JSON = st.recursive(
@@ -145,7 +145,7 @@ READS = [
     "sed -n '1,20p' a.py",
     "sed -e 's/we/us/g' a",
     "npm test",
-    "pnpm run test -- -w a",
+    "pnpm run test -- a.test.ts",
     "npm run test:unit",
     "pytest -q tests",
     "cargo test",
@@ -211,6 +211,20 @@ def test_w40_a_command_that_may_change_something_is_no_routine(line):
 def test_w40_wherever_it_stands(first, second, between):
     assert not only_reads(f"{first} {between} {second}")
     assert not only_reads(f"{second} {between} {first}")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [lambda: lower_effort([]), lambda: lower_effort(None), lambda: shorten_descriptions("x"),
+     lambda: shorten_descriptions({}, most="5"), lambda: is_routine(5, {}, ""),
+     lambda: is_routine("bash", [], ""), lambda: is_routine("bash", {}, None),
+     lambda: is_routine("bash", {}, "", failed="no")],
+)  # fmt: skip
+def test_values_of_the_wrong_type_are_refused(wrong):
+    with pytest.raises(InvalidArgument) as told:
+        wrong()
+    assert told.value.code in ("wrong-type", "invalid-argument")
+    assert told.value.field
 
 
 def test_other_tools_and_other_texts():

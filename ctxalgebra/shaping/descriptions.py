@@ -12,7 +12,9 @@ from typing import Any, Final, cast
 from attrs import frozen
 
 from ctxalgebra.compaction.signals import strip_ansi, units
+from ctxalgebra.model.checks import mistyped
 from ctxalgebra.skills.texts import cut_line, one_line
+from ctxalgebra.tokens import check_positive
 
 __all__ = ["LONGEST", "Shortened", "metadata", "shorten_descriptions"]
 
@@ -64,11 +66,17 @@ def shorten_descriptions(payload: Mapping[str, Any], *, most: int = LONGEST) -> 
             `function`.
         most: units, at least 1.
 
+    Raises:
+        InvalidArgument: `wrong-type`; `invalid-argument`, `most` is no positive integer.
+
     >>> body = {"tools": [{"name": "a", "description": "abcdefg hijk"}]}
     >>> shorten_descriptions(body, most=9)
     ... # doctest: +NORMALIZE_WHITESPACE
     Shortened(payload={'tools': [{'name': 'a', 'description': 'abcdefg…'}]}, saved=4, changed=True)
     """
+    if not isinstance(cast("object", payload), Mapping):
+        raise mistyped(payload, "an object", "payload")
+    check_positive(most=most)
     given = payload.get("tools")
     if not isinstance(given, list):
         return Shortened(payload)

@@ -2,18 +2,21 @@
 
 Only a field that a request has is lowered, and none is made up. A step is routine where a tool
 only read and nothing failed; a command line is routine where it begins with a command that reads
-or runs tests, and no part of it can change anything (W40). Source: skills and saver, section 17.
+or runs tests, and each part of it is known to change nothing (W40, `reading`). Source: skills and
+saver, section 17.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from math import isfinite
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from ctxalgebra.compaction.shell import READ, Command, pipelines, word_set
+from ctxalgebra.compaction.shell import word_set
 from ctxalgebra.compaction.signals import ERROR, Words
+from ctxalgebra.model.checks import check_type, mistyped
+from ctxalgebra.shaping.reading import only_reads
 from ctxalgebra.utf16 import SPACE
 
 __all__ = [
@@ -24,7 +27,6 @@ __all__ = [
     "lower_budget",
     "lower_effort",
     "lower_level",
-    "only_reads",
     "put",
     "routine_after",
 ]
@@ -44,76 +46,11 @@ _BEGINS = re.compile(
     rf"|(?:npm|pnpm){_W}+(?:run{_W}+)?test\b|pytest\b|cargo{_W}+test\b|go{_W}+test\b)",
     re.ASCII,
 )
-_SAFE: Final = word_set(
-    """
-    cat head tail rg grep egrep fgrep ls pytest echo printf pwd cd true false test [ wc uniq cut tr
-    nl jq tac rev column basename dirname stat file du df which type diff cmp sleep date
-    """
-)
-_QUOTED = re.compile(r"'[^']*'|\"((?:[^\"\\]++|\\.)*+)\"|\\.", re.DOTALL)
-_INSIDE = re.compile(r"\$\(|`|<\(|>\(|<<")
-_INTO = re.compile(r">(?!&[0-9-]|[|>&]*[ \t]*/dev/(?:null|stdout|stderr)\b)")
-_TESTS = {("cargo", "test"), ("go", "test"), ("npm", "test"), ("pnpm", "test")}
 
 
-_SED_ACTS = re.compile(r"(?:\A|(?<=[;{}0-9$/!|,#gpIM \t\n]))[weW](?:[ \t]|\Z)")
-"""A command of a script, or a flag, that writes a file or runs something."""
-
-
-def _sed(words: Sequence[str]) -> bool:
-    """Say whether `sed` only prints: nothing in place, and no script that writes or runs."""
-    for word in words:
-        if word.startswith("--in-place") or re.match(r"-[A-Za-z]*i", word):
-            return False
-        if _SED_ACTS.search(word):
-            return False
-    return True
-
-
-def _none_of(*parts: str) -> Callable[[Sequence[str]], bool]:
-    return lambda words: not any(word.startswith(parts) for word in words)
-
-
-_ONLY: Mapping[str, Callable[[Sequence[str]], bool]] = {
-    "sed": _sed,
-    "find": _none_of("-delete", "-exec", "-ok", "-fprint", "-fls"),
-    "sort": _none_of("-o", "--output"),
-    "tree": _none_of("-o"),
-    "rg": _none_of("--pre"),
-    "git": _none_of("--output", "--ext-diff"),
-}
-
-
-def _reads(command: Command) -> bool:
-    words = [word for word in command.words if word not in {"", "--no-pager"}]
-    program, action = command.program, "".join(words[:1]).lower()
-    if not _ONLY.get(program, _none_of())(words):
-        return False
-    if program == "git":
-        return action in {"status", "log", "diff"}
-    if program in {"npm", "pnpm"} and action == "run":
-        return "".join(words[1:2]).startswith("test")
-    return program in _SAFE or program in _ONLY or (program, action) in _TESTS
-
-
-def only_reads(line: str) -> bool:
-    """Say whether a command line changes nothing, tests aside.
-
-    What it can't see through counts as a change: other programs, files that are written,
-    commands inside of commands, and lines of more than 20,000 characters.
-
-    Args:
-        line: what a shell runs.
-
-    >>> only_reads("git log -1 | head -5 2>&1"), only_reads("cat a > b"), only_reads("ls; rm x")
-    (True, False, False)
-    """
-    if len(line) > READ:
-        return False
-    bare = _QUOTED.sub(lambda found: f'"{"`" if _INSIDE.search(found[1] or "") else ""}"', line)
-    if _INSIDE.search(bare) or _INTO.search(bare):
-        return False
-    return all(_reads(command) for each in pipelines(line) for command in each)
+def _check_object(value: object, name: str) -> None:
+    if not isinstance(value, Mapping):
+        raise mistyped(value, "an object", name)
 
 
 def is_routine(
@@ -133,11 +70,18 @@ def is_routine(
         failed: whether it is marked as an error.
         errors: words that tell of one.
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     >>> is_routine("bash", {"command": "git status -s"}, "clean")
     True
     >>> is_routine("bash", {"command": "sed -i s/a/b/ x && reboot"}, "")
     False
     """
+    check_type(tool, str, "tool")
+    _check_object(arguments, "arguments")
+    check_type(text, str, "text")
+    check_type(failed, bool, "failed")
     name = tool.lower()
     if failed or errors.search(text):
         return False
@@ -187,9 +131,13 @@ def lower_effort(payload: Mapping[str, Any]) -> Mapping[str, Any]:
     Returns:
         The body that came in where nothing is lowered.
 
+    Raises:
+        InvalidArgument: `wrong-type`.
+
     >>> lower_effort({"reasoning": {"effort": "High"}, "thinking": {"budget_tokens": 4096}})
     {'reasoning': {'effort': 'low'}, 'thinking': {'budget_tokens': 1024}}
     """
+    _check_object(payload, "payload")
     found = payload
     for path, lower in _FIELDS:
         found = put(found, path, lower)
