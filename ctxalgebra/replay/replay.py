@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from ctxalgebra.breakpoints import Placed, common_messages, plan_breakpoints
 from ctxalgebra.ledger import Tally, savings
@@ -31,7 +31,7 @@ from ctxalgebra.model.view import HEAD, Measure, View
 from ctxalgebra.profiles import profile_for, violations
 from ctxalgebra.project import Request, project
 from ctxalgebra.replay.cache import cache_named, check_choice
-from ctxalgebra.replay.layout import Cache, Miss
+from ctxalgebra.replay.layout import Cache, Miss, Outcome
 from ctxalgebra.replay.memory import PAGING, STAGES, full
 from ctxalgebra.resident.activation import NOTE
 from ctxalgebra.tokens import chars4, check_positive
@@ -42,10 +42,12 @@ __all__ = [
     "PIPELINES",
     "Declared",
     "Event",
+    "Leaving",
     "Plan",
     "Run",
     "events",
     "followed",
+    "later",
     "leaves_at",
     "plan",
     "recorded_requests",
@@ -53,6 +55,7 @@ __all__ = [
     "resend",
     "slide",
     "stated",
+    "weigh",
 ]
 
 PIPELINES = ("none", "sliding", "paging", "full")
@@ -352,11 +355,116 @@ class _Validity:
         return self._broken or broken(self._judged, len(messages))
 
 
+class Leaving(NamedTuple):
+    """A request as it leaves, and how it stands to the one that it goes on from.
+
+    Args:
+        request: what is sent.
+        tokens: of the measure.
+        time: when, if it is known.
+        extends: whether it extends the request that left before it.
+        parted: where it stops extending the one that it goes on from, why, and the tokens behind
+            that which were sent before; None where it extends it, or where nobody said why.
+        silent: whether nobody said why.
+    """
+
+    request: Request
+    tokens: int
+    time: int | None
+    extends: bool
+    parted: tuple[int, str, int] | None = None
+    silent: bool = False
+
+
 def leaves_at(session: Session, clock: int | None) -> int | None:
     """Give the time of the request that leaves, if it has one; a clock that goes back stands."""
     entry = None if session.leaf is None else session.leaf.entry
-    time = entry.time if isinstance(entry, Sent) else None
+    return later(entry.time if isinstance(entry, Sent) else None, clock)
+
+
+def later(time: int | None, clock: int | None) -> int | None:
+    """Give the later of a time and the clock; None where there is no time."""
     return time if time is None or clock is None else max(time, clock)
+
+
+def weigh(
+    name: str,
+    leaving: Iterable[Leaving],
+    *,
+    budget: int,
+    cache: Cache[Any],
+    planned: bool = False,
+    measure: Measure = chars4,
+    took: Callable[[Outcome], object] = lambda _outcome: None,
+) -> Run:
+    """Sum up requests under a cache model, in the order in which they leave.
+
+    Args:
+        name: of the run.
+        leaving: the requests.
+        budget: tokens that a request should keep to.
+        cache, planned, measure: see `replay`.
+        took: called with what became of each.
+    """
+    state = cache.start
+    placed: Placed | None = None
+    clock: int | None = None
+    misses: Counter[Miss] = Counter()
+    validity = _Validity()
+    breaks: list[Declared] = []
+    requests = total = read = written = cost = largest = over = invalid = silent = timed = 0
+    for one in leaving:
+        profile = cache.profile(one.request.head.route)
+        placed = (
+            plan_breakpoints(placed, one.request, profile, measure=measure)
+            if planned
+            else cache.place(one.request)
+        )
+        # The response of the request before began before this one left, whatever clocks say.
+        time = later(one.time, clock)
+        clock = clock if time is None else time
+        state, outcome = cache.take(state, placed, time=time, began=time)
+        if one.parted is not None:
+            breaks.append(Declared(requests, *one.parted))
+        silent += one.silent
+        requests += 1
+        total += one.tokens
+        read += outcome.read
+        written += outcome.written
+        cost += outcome.cost
+        timed += time is not None
+        if outcome.miss:
+            misses[outcome.miss] += 1
+        largest = max(largest, one.tokens)
+        over += one.tokens > budget
+        invalid += validity.breaks_rules(one.request, extends=one.extends)
+        took(outcome)
+    return Run(
+        name, requests, total, read, cost, largest, over, invalid, silent, tuple(breaks),
+        written, tuple(sorted(misses.items())), timed,
+    )  # fmt: skip
+
+
+def _sent(recorded: Session, plan: Plan, measure: Measure) -> Iterator[tuple[Session, Leaving]]:
+    """Give each request of a replay, with the session that it leaves from."""
+    before: _Window | None = None
+    for session in resend(recorded, plan.settle):
+        view = session.view
+        first = slide(view, plan.budget, measure) if plan.slides else 0
+        request = project(session)
+        if first:
+            request = Request(request.head, request.messages[first:])
+        window = _Window(view, first, request)
+        parted, silent, extends = None, False, True
+        if before is not None:
+            at = window.common(before)
+            extends = at == len(before.request.messages)
+            silent = not extends and view.broke is None
+            if not extends and view.broke is not None:
+                parted = at, view.broke.why, window.rebilled(measure, before, at)
+        size = window.tokens(measure)
+        yield session, Leaving(request, size, leaves_at(session, None), extends, parted, silent)
+        before = window
 
 
 def replay(
@@ -395,57 +503,16 @@ def replay(
     cache = cache_named("ideal", measure) if cache is None else cache
     if not isinstance(cast("object", cache), Cache):
         raise mistyped(cache, "a model of a cache", "cache")
-    state = cache.start
-    placed: Placed | None = None
-    clock: int | None = None
-    misses: Counter[Miss] = Counter()
-    validity = _Validity()
-    before: _Window | None = None
-    breaks: list[Declared] = []
-    requests = total = read = written = cost = largest = over = invalid = silent = timed = 0
     last = Session()
-    for session in resend(recorded, plan.settle):
-        last, view = session, session.view
-        first = slide(view, plan.budget, measure) if plan.slides else 0
-        request = project(session)
-        if first:
-            request = Request(request.head, request.messages[first:])
-        window = _Window(view, first, request)
-        size = window.tokens(measure)
-        profile = cache.profile(request.head.route)
-        placed = (
-            plan_breakpoints(placed, request, profile, measure=measure)
-            if planned
-            else cache.place(request)
-        )
-        # The response of the request before began before this one left, whatever clocks say.
-        time = leaves_at(session, clock)
-        clock = clock if time is None else time
-        state, outcome = cache.take(state, placed, time=time, began=time)
-        extends = True
-        if before is not None:
-            at = window.common(before)
-            extends = at == len(before.request.messages)
-            if not extends and view.broke is None:
-                silent += 1
-            elif not extends and view.broke is not None:
-                rebilled = window.rebilled(measure, before, at)
-                breaks.append(Declared(requests, at, view.broke.why, rebilled))
-        requests += 1
-        total += size
-        read += outcome.read
-        written += outcome.written
-        cost += outcome.cost
-        timed += time is not None
-        if outcome.miss:
-            misses[outcome.miss] += 1
-        largest = max(largest, size)
-        over += size > plan.budget
-        invalid += validity.breaks_rules(request, extends=extends)
-        before = window
-        tick()
-    return Run(
-        plan.name, requests, total, read, cost, largest, over, invalid, silent, tuple(breaks),
-        written, tuple(sorted(misses.items())), timed,
-        tuple(savings(last, measure=measure).mechanisms.items()),
+
+    def leaving() -> Iterator[Leaving]:
+        nonlocal last
+        for session, one in _sent(recorded, plan, measure):
+            last = session
+            yield one
+
+    run = weigh(
+        plan.name, leaving(), budget=plan.budget, cache=cache, planned=planned, measure=measure,
+        took=lambda _outcome: tick(),
     )  # fmt: skip
+    return evolve(run, saved=tuple(savings(last, measure=measure).mechanisms.items()))
