@@ -17,6 +17,7 @@ from ctxalgebra import (
     Head,
     Image,
     InvalidArgument,
+    Note,
     Opaque,
     Request,
     Route,
@@ -26,9 +27,11 @@ from ctxalgebra import (
     ToolCall,
     account,
     assistant,
+    breaks,
     byte_drift,
     chars4,
     drift,
+    log,
     project,
     record,
     reply,
@@ -45,13 +48,23 @@ from ctxalgebra.breakpoints import (
     plan_breakpoints,
 )
 from ctxalgebra.cache_profiles import CacheProfile, cache_profile
-from ctxalgebra.codecs import anthropic, gemini, load, openai_chat, openai_responses
+from ctxalgebra.codecs import (
+    CODECS,
+    anthropic,
+    gemini,
+    journal,
+    load,
+    openai_chat,
+    openai_responses,
+)
+from ctxalgebra.codecs.convert import convert
 from ctxalgebra.loading import Deferred, immediate, is_deferred, is_whole, loads, referred
 from ctxalgebra.model.view import HEAD
 from ctxalgebra.profiles import PROFILES, violations
 from ctxalgebra.replay import Anthropic
 from ctxalgebra.resident import (
     LAZY,
+    LOADED,
     TOOL_SEARCH,
     ToolPolicy,
     activate,
@@ -59,6 +72,7 @@ from ctxalgebra.resident import (
     reset,
     resident_tools,
     respond_discovery,
+    snapshot,
     tool_policy,
 )
 
@@ -69,6 +83,17 @@ TOOLS_OF = {name: Tool(name, f"Does {name}", '{"type":"object"}') for name in NA
 REGISTERED = (Tool("read", "Read a file"), LAZY, *TOOLS_OF.values())
 POLICY = ToolPolicy(core=("read",))
 APIS = {"anthropic": anthropic, "responses": openai_responses}
+
+
+GONE, SPELLED, CHANGED = range(3)
+
+
+def varied(tool, how):
+    """Give a tool as another process may register it."""
+    if how == GONE:
+        return None
+    schema, description = '{ "type": "object" }', f"Does {tool.name} well"
+    return evolve(tool, schema=schema) if how == SPELLED else evolve(tool, description=description)
 
 
 def begun(route=CLAUDE, tools=REGISTERED):
@@ -502,14 +527,146 @@ def test_while_results_are_missing_nothing_is_loaded():
     assert [one.index for one in told(session)] == [3]
 
 
+# What was loaded stays as it was sent
+
+
+def spelled(how):
+    """Give what is registered after another process registered the tools."""
+    return tuple(
+        new
+        for tool in REGISTERED
+        if (new := tool if tool.name != "web" else varied(tool, how)) is not None
+    )
+
+
+def resumed(session):
+    return journal.decode(journal.encode(session)).session
+
+
+@pytest.mark.parametrize("api", APIS.values(), ids=APIS)
+@pytest.mark.parametrize("how", [GONE, SPELLED])
+def test_the_registry_does_not_change_what_was_sent(api, how):
+    session, before = chain(asked(begun(), lazy("c1", "web")), api)
+    session = record(reply(session, "completed", assistant("ok")), user("on"))
+    session = settled(resumed(session), spelled(how))
+    session, after = chain(session, api, registered=spelled(how))
+    assert byte_drift(before, after) == ()
+    (one,) = told(session, spelled(how))
+    assert (one.tool, one.active) == (TOOLS_OF["web"], how == SPELLED)
+    # And with the old registry again.
+    session = settled(record(reply(session, "completed", assistant("ok")), user("on")))
+    session, later = chain(session, api)
+    assert byte_drift(after, later) == ()
+    assert told(session)[0].active
+    assert breaks(session) == ()
+    assert account(session).rebilled == 0
+
+
+@pytest.mark.parametrize("api", APIS.values(), ids=APIS)
+def test_a_tool_that_really_changed_moves_into_the_head(api):
+    session, before = chain(asked(begun(), lazy("c1", "web")), api)
+    session = reply(session, "completed", assistant("ok"))
+    changed = spelled(CHANGED)
+    # What nobody wants any more is not worth it.
+    back = settled(record(reset(session), user("on")), changed)
+    assert byte_drift(before, chain(back, api, registered=changed)[1]) == ()
+    session = settled(record(session, user("on")), changed)
+    assert session.head.tools[-1].description == "Does web well"
+    assert told(session, changed) == ()
+    session, _ = chain(session, api, registered=changed)
+    assert [(b.at, b.why) for b in breaks(session)] == [(HEAD, "the head changed: tools")]
+    assert account(session).rebilled > 0
+
+
+def test_values_of_a_schema_are_not_equal_because_python_says_so():
+    tools = [Tool("web", "", f'{{"minimum":{one}}}') for one in ("1", "true", "1.0", " 1")]
+    session = asked(begun(), lazy("c1", "web"), registered=(*REGISTERED[:2], tools[0]))
+    session = record(reply(send(session)[0], "completed", assistant("ok")), user("on"))
+    heads = [settled(session, (*REGISTERED[:2], tool)).head.tools for tool in tools]
+    assert [tools[-1].name for tools in heads] == ["lazy", "web", "web", "lazy"]
+
+
+def test_what_was_not_there_when_the_result_was_sent_is_not_put_there_later():
+    session = reply(send(begun())[0], "completed", assistant(lazy("c1", "web")))
+    (call,) = project(session).messages[-1].calls
+    session = record(
+        session, *respond_discovery(session, call, policy=POLICY, registered=REGISTERED)
+    )
+    session = settled(session, spelled(GONE))
+    session, before = chain(session, registered=spelled(GONE))
+    assert b"defer_loading" not in before
+    session = settled(record(reply(session, "completed", assistant("ok")), user("on")))
+    assert session.head.tools[-1].name == "web"
+    assert told(session) == ()
+    assert [b.at for b in breaks(send(session)[0])] == [HEAD]
+
+
+def test_journals_without_definitions_are_read():
+    session = record(reply(send(begun())[0], "completed", assistant(lazy("c1", "web"))))
+    session = record(session, snapshot(["web"], by="model"), tool_result("c1", "Activated."))
+    session, before = chain(session)
+    session = settled(record(reply(session, "completed", assistant("ok")), user("on")))
+    session, after = chain(session, registered=spelled(SPELLED))
+    assert byte_drift(before, after) == ()
+
+
+def test_a_definition_is_recorded_once():
+    session = begun()
+    for turn in range(40):
+        session = asked(session, lazy(f"c{turn}", NAMES[turn % 2], NAMES[2]))
+        session = settled(session, spelled(SPELLED))
+    notes = [n.entry for n in log(session) if isinstance(n.entry, Note) and n.entry.name == LOADED]
+    assert [[*json.loads(note.data)["tools"]] for note in notes] == [["web", "mail"], ["zip"]]
+
+
+@pytest.mark.parametrize(
+    "data",
+    ["", "[]", "[" * 100_000, '{"version":2,"tools":{"web":null}}', '{"version":1,"tools":["web"]}',
+     '{"version":1,"tools":{"web":5}}', '{"version":1,"tools":{"web":{}}}',
+     '{"version":1,"tools":{"web":{"description":"\\ud800","schema":"{}"}}}',
+     '{"version":1,"tools":{"web":null,"zip":{"description":1,"schema":"{}"}}}',
+     '{"version":1,"tools":{"nobody":{"description":"","schema":"{}"}}}'],
+)  # fmt: skip
+def test_notes_that_load_nothing_are_passed_over(data):
+    session = reply(send(begun())[0], "completed", assistant(lazy("c1", "web")))
+    session = record(session, snapshot(["web"], by="model"), tool_result("c1", "Activated."))
+    session = record(session, Note(LOADED, data))
+    assert [one.tool for one in told(session)] == [TOOLS_OF["web"]]
+    again = record(settled(session), Note(LOADED, '{"version":1,"tools":{"web":null}}'))
+    assert [one.tool for one in told(again, spelled(CHANGED))] == [TOOLS_OF["web"]]
+
+
+@pytest.mark.parametrize("api", [anthropic, openai_responses, openai_chat, gemini])
+@pytest.mark.parametrize(
+    ("schema", "code"),
+    [("not JSON", "invalid-json"), ('{"x":NaN}', "invalid-number"), ("", "invalid-json"),
+     ('{"enum":["\\ud83d"]}', "lone-surrogate"), ("[" * 600 + "]" * 600, "too-deep")],
+)  # fmt: skip
+def test_a_schema_that_can_not_be_written_is_refused(api, schema, code):
+    bad = Tool("bad", "Does it.", schema)
+    request = Request(Head(tools=(Tool("read"), bad)), (user("a"),))
+    calls = [lambda: api.encode_request(request)]
+    if api in APIS.values():
+        messages = user("a"), assistant(ToolCall("c1", "lazy")), tool_result("c1", "x")
+        loads_it = Request(Head(tools=(Tool("read"),)), messages)
+        calls += [
+            lambda: api.encode_request(loads_it, deferred=[Deferred(bad, 3, 2)]),
+            lambda: api.load_tools(loads_it, [Deferred(bad, 3, 2)]),
+        ]
+    for call in calls:
+        with pytest.raises(InvalidArgument) as caught:
+            call()
+        assert (caught.value.code, caught.value.field) == (code, "bad")
+
+
+@pytest.mark.parametrize("name", [name for name in CODECS if name != "journal"])
+def test_a_schema_that_no_file_can_hold_is_a_loss(name):
+    tools = (Tool("bad", "Does it.", "not JSON"),)
+    session = record(Session(), Head(CLAUDE, "s", tools), user("a"))
+    assert any(loss.kind == "head" for loss in convert(session, name).losses)
+
+
 # Laws by a machine
-
-
-def varied(tool, how):
-    if how == 0:
-        return None
-    schema, description = '{ "type": "object" }', f"Does {tool.name} well"
-    return evolve(tool, schema=schema) if how == 1 else evolve(tool, description=description)
 
 
 class Machine:

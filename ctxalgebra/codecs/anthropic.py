@@ -116,7 +116,7 @@ def _read_tool(value: Json) -> Tool:
 
 def _write_tool(tool: Tool) -> Json:
     try:
-        schema = parse(tool.schema)
+        schema = parse(tool.schema, limit=len(tool.schema))
     except DecodeError:
         schema = {}
     known = _object(schema)
@@ -178,7 +178,8 @@ def load_tools(request: Request, deferred: Sequence[Deferred]) -> Request:
 
     Raises:
         InvalidArgument: `wrong-type`; `invalid-argument`, a tool that the request has already, an
-            index at which it has no result, or no tool that is not deferred: one is needed.
+            index at which it has no result, or no tool that is not deferred: one is needed;
+            `invalid-json`, `invalid-number`, `lone-surrogate` or `too-deep`, the schema of a tool.
 
     >>> from ctxalgebra import Head, ToolCall, assistant, tool_result, user
     >>> messages = user("a"), assistant(ToolCall("c1", "lazy")), tool_result("c1", "Found one.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ctxalgebra.codecs.given import check_request
+from ctxalgebra.codecs.given import check_request, check_schemas
 from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.loading import Deferred, is_deferred
 from ctxalgebra.model.checks import check_each
@@ -28,11 +28,13 @@ def placed(request: Request, deferred: Sequence[Deferred]) -> dict[int, list[Too
 
     Raises:
         InvalidArgument: `wrong-type`; `invalid-argument`, a tool that stands in the head or comes
-            twice, an index at which the request has no result, or one without an entry number.
+            twice, an index at which the request has no result, or one without an entry number; as
+            `check_schemas`.
     """
     check_request(request)
     check_each(deferred, Deferred, "deferred")
     found: dict[int, list[Tool]] = {}
+    check_schemas((*request.head.tools, *(one.tool for one in deferred)))
     known = {tool.name for tool in request.head.tools}
     for one in deferred:
         if one.tool.name in known:
@@ -52,7 +54,7 @@ def placed(request: Request, deferred: Sequence[Deferred]) -> dict[int, list[Too
 def refuse_deferred(
     request: Request, deferred: Sequence[Deferred], api: str, *, others: bool = False
 ) -> None:
-    """Refuse tools that an API can't load behind the head, rather than leave them out.
+    """Refuse tools that an API can't load or write, rather than leave them out.
 
     Args:
         request: to be sent; a tool in its head that was read as a deferred one of Anthropic's is
@@ -62,7 +64,7 @@ def refuse_deferred(
         others: it can load tools, but not those.
 
     Raises:
-        InvalidArgument: `not-deferrable`; `wrong-type`.
+        InvalidArgument: `not-deferrable`; `wrong-type`; as `check_schemas`.
     """
     check_request(request)
     check_each(deferred, Deferred, "deferred")
@@ -75,6 +77,7 @@ def refuse_deferred(
             names = ", ".join(repr(tool.name) for tool in tools)
             text = f"{api} can't load these behind the head: {names}"
             raise InvalidArgument("not-deferrable", text, field=field)
+    check_schemas(request.head.tools)
 
 
 def _is_blank(part: Part) -> bool:

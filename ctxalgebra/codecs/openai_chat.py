@@ -95,7 +95,7 @@ def _write_tool(tool: Tool) -> Json:
     if tool.description:
         function["description"] = tool.description
     try:
-        function["parameters"] = parse(tool.schema)
+        function["parameters"] = parse(tool.schema, limit=len(tool.schema))
     except DecodeError:
         function["parameters"] = {}
     return {"type": "function", "function": function}
@@ -129,7 +129,8 @@ def encode_request(request: Request, *, deferred: Sequence[Deferred] = ()) -> di
 
     Raises:
         InvalidArgument: `not-deferrable`, deferred tools, or one of Anthropic's in the head;
-            `wrong-type`.
+            `wrong-type`; with the name of the tool `invalid-json`, `invalid-number`,
+            `lone-surrogate` or `too-deep`, a schema that can't be written.
 
     >>> from ctxalgebra import Session, project, record, user
     >>> encode_request(project(record(Session(), user("hi"))))

@@ -173,6 +173,7 @@ def encode_request(request: Request, *, deferred: Sequence[Deferred] = ()) -> di
 
     Raises:
         InvalidArgument: as `load_tools`; `not-deferrable`, a deferred tool of Anthropic's.
+            `field` is the name of a tool whose schema can't be written.
 
     >>> from ctxalgebra import Head, Session, project, record, user
     >>> encode_request(project(record(Session(), Head(system="Be brief."), user("hi"))))["input"]

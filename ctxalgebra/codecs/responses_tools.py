@@ -22,12 +22,12 @@ _NAME = "tool_search"
 
 
 def write_tool(tool: Tool) -> dict[str, Json]:
-    """Write a tool as a function; a schema that is no JSON is written as an empty one."""
+    """Write a tool as a function; in files, a schema that is no JSON is an empty one."""
     fields: dict[str, Json] = {"type": "function", "name": tool.name}
     if tool.description:
         fields["description"] = tool.description
     try:
-        fields["parameters"] = parse(tool.schema)
+        fields["parameters"] = parse(tool.schema, limit=len(tool.schema))
     except DecodeError:
         fields["parameters"] = {}
     return fields
@@ -79,7 +79,8 @@ def load_tools(request: Request, deferred: Sequence[Deferred]) -> Request:
 
     Raises:
         InvalidArgument: `wrong-type`; `invalid-argument`, a tool that the request has already, or
-            an index at which it has no result.
+            an index at which it has no result; `invalid-json`, `invalid-number`, `lone-surrogate`
+            or `too-deep`, the schema of a tool.
 
     >>> from ctxalgebra import Head, ToolCall, assistant, tool_result, user
     >>> from ctxalgebra.codecs.responses_write import encode_items
