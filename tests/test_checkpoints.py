@@ -18,9 +18,11 @@ from ctxalgebra import (
     InvalidArgument,
     Label,
     Note,
+    Opaque,
     Reply,
     Route,
     Session,
+    Text,
     Thinking,
     ToolCall,
     UsageReport,
@@ -36,6 +38,7 @@ from ctxalgebra import (
     path,
     project,
     record,
+    remind,
     reply,
     send,
     tool_result,
@@ -70,6 +73,7 @@ from ctxalgebra.checkpoints.targets import (
     resolve_target,
     save_point,
 )
+from ctxalgebra.checkpoints.tools import respond_travel
 from ctxalgebra.checkpoints.travel import apply_travel, plan_travel
 from ctxalgebra.codecs import journal
 from ctxalgebra.events import behind, labelled
@@ -457,17 +461,68 @@ def test_whatever_is_no_handoff_is_refused(given):
     assert refused(asked(talk()), "root", given, call="t1") == "invalid-handoff"
 
 
+def own_round(session, number, name, *parts, result="done"):
+    """The model calls a tool of ours; its result comes."""
+    session, _ = send(session)
+    call = ToolCall(f"own{number}", name)
+    session = reply(session, "completed", assistant(*parts, call))
+    return record(session, tool_result(call.id, result, name=name))
+
+
 def test_w02_a_journey_to_where_one_is_already_is_refused_in_a_real_session():
     session, _ = send(talk())
-    session = reply(session, "completed", assistant(ToolCall("k", "checkpoint")))
-    session, receipt = checkpoint(session, "here")
-    session = record(session, tool_result("k", "done"))
+    call = ToolCall("k", "checkpoint", '{"name":"here"}')
+    session = respond_travel(reply(session, "completed", assistant(call)), call)
+    assert labels(session) == {10: "here"}
     # At once, in the next message: nothing but the call of the checkpoint lies between.
-    assert refused(asked(label(talk(), 10, "here")), "here", call="t1") == "zero-distance-travel"
-    # In the same message it would be mixed; by the host, in front of the call, nothing is new.
-    host = label(talk(), 10, "here")
-    assert refused(record(host, Note("beside")), "here") == "zero-distance-travel"
-    assert receipt.number == 10
+    assert refused(asked(session), "here", call="t1") == "zero-distance-travel"
+    assert refused(session, "here") == "zero-distance-travel"
+    went_not = respond_travel(
+        asked(session), ToolCall("t1", "travel", json.dumps({"target": "here", "handoff": NOTES}))
+    )
+    assert summary_depth(went_not) == 0
+    assert went_not.leaf.entry.parts[0].text.startswith("zero-distance-travel: ")
+    # Nor do other calls of ours, thinking, blanks, reminders, heads, reports or failures count.
+    idle = own_round(session, 1, "timeline", Thinking("hm"), Text(" "))
+    idle = remind(record(idle, UsageReport(2, Usage(9, 1)), user("")), window=10)
+    assert [m.role for m in project(idle).messages[-2:]] == ["tool", "user"]
+    idle = own_round(record(idle, Head(system="Another.")), 2, "travel", result="no")
+    idle = record(reply(send(idle)[0], "failed", assistant("half")), assistant())
+    assert refused(asked(idle), "here", call="t1") == "zero-distance-travel"
+    # By the host, in front of the call, nothing is new either.
+    assert refused(record(label(talk(), 10, "here"), Note("beside")), "here") == (
+        "zero-distance-travel"
+    )
+
+
+def test_w02_what_would_be_missed_is_a_distance():
+    session = own_round(label(talk(), 10, "here"), 1, "checkpoint")
+    there = [
+        own_round(session, 2, "read"),
+        own_round(session, 2, "timeline", Text("I look around.")),
+        own_round(session, 2, "timeline", Opaque("x", "{}")),
+        record(session, user("and the lexer?")),
+        record(session, assistant(Thinking("hm"))),
+        record(session, Cut(7, user("before"), "for room", breaks=True)),
+    ]
+    for away in there:
+        plan = plan_travel(asked(away), target="here", handoff=NOTES, call="t1")
+        assert plan.kind == "fold"
+        assert plan.facts.landed == 10
+
+
+def test_a_fold_that_makes_nothing_smaller_says_so():
+    session = own_round(label(talk(), 10, "here"), 2, "read")
+    plan = plan_travel(asked(session), target="here", handoff=NOTES, call="t1")
+    assert plan.after.tokens >= plan.before.tokens
+    assert "grows" in plan.notices
+    long = own_round(session, 3, "read", result="x" * 4_000)
+    plan = plan_travel(asked(long), target="here", handoff=NOTES, call="t1")
+    assert plan.after.tokens < plan.before.tokens
+    assert "grows" not in plan.notices
+    back = plan_travel(went(asked(long), "here", call="t1"), target="#17", handoff=NOTES)
+    assert (back.kind, back.after.tokens > back.before.tokens) == ("rehydrate", True)
+    assert "grows" not in back.notices
 
 
 def test_w02_a_branch_that_shows_the_same_is_no_distance():
@@ -636,7 +691,10 @@ def test_a_ticket_that_was_given_away_is_no_archive():
 
 def test_the_ticket_stands_in_front_of_what_is_open():
     session = talk()
-    assert plan_travel(session, target="root", handoff=NOTES).notices == ("target-open-user-turn",)
+    assert plan_travel(session, target="root", handoff=NOTES).notices == (
+        "target-open-user-turn",
+        "grows",
+    )
     held = asked(session)
     assert (
         "ticket-in-front" not in plan_travel(held, target="root", handoff=NOTES, call="t1").notices

@@ -29,6 +29,7 @@ from ctxalgebra import (
     Cut,
     Head,
     Label,
+    Message,
     Note,
     Replace,
     Reply,
@@ -36,6 +37,7 @@ from ctxalgebra import (
     Route,
     Sent,
     Session,
+    Text,
     Thinking,
     ToolCall,
     UsageReport,
@@ -195,10 +197,11 @@ class Travels(RuleBasedStateMachine):
             self.turn(["read"] * calls, "Let me look.", "completed")
             self.results(all_of=True)
 
-    @rule(kind=st.sampled_from(["travel", "travel", "checkpoint"]), said=st.booleans())
-    def call_tool(self, kind, said):
-        self.work(1, 1)
-        self.turn([kind], "hm", "completed")
+    @rule(kind=st.sampled_from(["travel", "travel", "checkpoint"]), said=st.booleans(),
+          word=st.sampled_from(["hm", "  "]), works=st.integers(0, 1))  # fmt: skip
+    def call_tool(self, kind, said, word, works):
+        self.work(works, 1)
+        self.turn([kind], word, "completed")
         if said:
             self.say("by the way")
 
@@ -359,11 +362,42 @@ class Travels(RuleBasedStateMachine):
             assert plan.code == found.code
         if plan.code == "zero-distance-travel":
             there = project(travel(self.session, found.number)).messages
-            behind = found.number >= self.naive_place() and not found.off_path
-            assert behind or there == shown_at(self.session, self.naive_place()).messages
+            assert (
+                not self.missed(found)
+                or there == shown_at(self.session, self.naive_place()).messages
+            )
         if plan.code == "mixed-tool-batch":
             assert len(self.session.view.open) > 1
             assert call in self.session.view.open
+
+    def missed(self, target):
+        """Say whether anything but rounds of our own tools would go, looking at each entry."""
+        if target.off_path:
+            return True
+        landed = travel(self.session, target.number)
+        landing = max(n.number for n in path(landed) if n.number < len(self.session))
+        ours = False
+        for node in path(self.session):
+            entry = node.entry
+            message = entry if isinstance(entry, Message) else getattr(entry, "message", None)
+            if isinstance(entry, Reply) and entry.outcome != "completed":
+                continue
+            if isinstance(entry, DECISIONS):
+                gone = True
+            elif not isinstance(entry, Message | Reply) or message is None:
+                gone = False
+            elif message.role == "assistant":
+                names = {call.name for call in message.calls}
+                said = any(isinstance(p, Text) and p.text.strip() for p in message.parts)
+                ours = bool(names) and names <= {"checkpoint", "travel", "timeline"} and not said
+                gone = not ours and not message.empty
+            elif message.role == "tool":
+                gone = not ours and not message.empty
+            else:
+                gone = not message.empty and not self.reminds(node)
+            if gone and landing < node.number <= self.naive_place():
+                return True
+        return False
 
     def judge(self, plan, before, after):
         view = after.view
@@ -396,6 +430,7 @@ class Travels(RuleBasedStateMachine):
         landed = travel(before, plan.target.number)
         place = plan.ticket.place
         assert plan.target.off_path or plan.target.number < place
+        assert self.missed(plan.target)
         assert plan.abandoned == open_calls(landed)
         assert labels(after).get(place) == plan.ticket.name
         assert plan.facts.call not in before.view.open or len(before.view.open) == 1
@@ -566,7 +601,7 @@ class Travels(RuleBasedStateMachine):
             found = targets.resolve_target(self.session, f"#{leaf}")
             assert found.number == leaf
             if labels(self.session).get(place) == name and targets.is_addressable(name):
-                assert held[name] == place
+                assert held.get(name) == place
                 assert targets.resolve_target(self.session, name).number == place
 
     @invariant()
@@ -673,6 +708,9 @@ MUTANTS = {
     "what waited is forgotten": inside(travelling, "_arrived", forgets_waiting),
     "no distance is zero": inside(travelling, "_is_shown", lambda _: lambda *_given: False),
     "each distance is zero": inside(travelling, "_is_shown", lambda _: lambda *_given: True),
+    "calls of our own are missed": inside(
+        travelling, "newest_work", lambda _: lambda session: session.leaf.number
+    ),
     "what is abandoned is not told": plans(abandoned=lambda _: ()),
     "depth counts nothing": plans(depth_after=lambda plan: plan.depth_before),
     "all is cached": plans(cached=lambda plan: plan.after.tokens),

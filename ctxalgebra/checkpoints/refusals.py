@@ -35,7 +35,7 @@ REFUSALS: Mapping[str, str] = MappingProxyType(
         "mixed-tool-batch": "the call is not alone in its message",
         "no-protocol-complete-backup-target": "the branch that is left has no request to name",
         "reserved-backup-name": "the name of the return ticket is `root`, in some letter case",
-        "zero-distance-travel": "what the target shows is what is shown already",
+        "zero-distance-travel": "it would take nothing away but calls of the library's own tools",
     }
 )
 """All codes, with what they mean. They are values, not errors: a model is to read them."""

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 
 from attrs import frozen
 
+from ctxalgebra.checkpoints.distance import newest_work
 from ctxalgebra.checkpoints.handoff import Handoff, build_handoff, format_defect, ticket_name
 from ctxalgebra.checkpoints.names import is_name, name_conflict
 from ctxalgebra.checkpoints.provenance import (
@@ -93,7 +94,8 @@ class TravelPlan:
             requests of other branches may have more. 0 when the head is another one.
         notices: facts that hold up nothing: `target-off-path`, `target-in-tool-round`,
             `target-open-user-turn`, `target-no-message`, `ticket-in-front` (what came behind the
-            ticket can be reached by number only).
+            ticket can be reached by number only), `grows` (a fold that makes the request no
+            smaller: the handoff weighs as much as what goes).
         size: entries of the session that it was made for.
         leaf: current entry of that session, -1 for none.
     """
@@ -184,7 +186,8 @@ def plan_travel(
     landed = travel(session, found.number)
     landing = _landing(session, landed)
     if _is_shown(session, found, landing, place, landed.view):
-        return Refusal("zero-distance-travel", "all that it shows is shown: go on from here")
+        text = "nothing but checkpoints and calls like this one would go: go on from here"
+        return Refusal("zero-distance-travel", text)
     if place < 0:
         text = "no request could leave from the path that would be left"
         return Refusal("no-protocol-complete-backup-target", text)
@@ -250,12 +253,13 @@ def _landing(session: Session, landed: Session) -> int:
 
 
 def _is_shown(session: Session, target: Target, landing: int, place: int, view: View) -> bool:
-    """Say whether a journey would leave everything as it is in front of the call (W02)."""
-    if not target.off_path and landing >= place >= 0:
-        return True
+    """Say whether a journey would take nothing away from what is in front of the call (W02)."""
     if place < 0:
         return False
-    now = at_node(session, find(session, place)).view
+    there = at_node(session, find(session, place))
+    if not target.off_path and landing >= newest_work(there):
+        return True
+    now = there.view
     if view.slots is now.slots or view.end != now.end:
         return view.end == now.end
     # Branches differ at their ends, mostly.
@@ -297,6 +301,8 @@ def _plan(
         kind = "rehydrate" if was_left(session, target.number) else "fork"
     after = _arrived(session, landed, facts, handoff)
     depth = summary_depth(session)
+    before, then = size_of(session.view, measure), size_of(after.view, measure)
+    grows = ("grows",) if kind == "fold" and then.tokens >= before.tokens else ()
     return TravelPlan(
         kind,
         target,
@@ -305,12 +311,12 @@ def _plan(
         facts,
         open_calls(landed),
         tuple(number for number, _ in _waiting(session)),
-        size_of(session.view, measure),
-        size_of(after.view, measure),
+        before,
+        then,
         depth,
         summary_depth(landed) + 1,
         _cached(session, after.head, facts.landed, measure),
-        _notices(session, landed, target, facts),
+        (*_notices(session, landed, target, facts), *grows),
         len(session),
         facts.origin,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-from ctxalgebra.checkpoints.tools import CHECKPOINT, TRAVEL
+from ctxalgebra.checkpoints.distance import OWN_TOOLS
 from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.checks import check_text
 from ctxalgebra.model.entries import Reply
@@ -21,7 +21,7 @@ __all__ = ["ECHOES", "Scope", "search"]
 Scope = Literal["active", "archive"]
 """The path to the leaf, or everything else."""
 
-ECHOES = frozenset({"timeline", CHECKPOINT.name, TRAVEL.name})
+ECHOES = OWN_TOOLS
 """Tools whose calls and results repeat what is found: they are found where they have a label."""
 
 QUERY = 1_000
