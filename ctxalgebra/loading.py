@@ -32,7 +32,7 @@ class Deferred:
     """Hold a tool that stands behind the head.
 
     Args:
-        tool: as it is registered.
+        tool: as it is sent: as it was registered when it was loaded first.
         at: the entry number of the result that loads it; -1 while there is none.
         index: of that result among the messages of the request; -1 while it is not shown.
         active: whether it may still be called. What was loaded stays in sight of the model until

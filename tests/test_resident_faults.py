@@ -53,6 +53,7 @@ from ctxalgebra.resident import (
     snapshot,
     tool_policy,
 )
+from ctxalgebra.resident.activation import activated_by
 from ctxalgebra.skills import catalogue
 from ctxalgebra.skills.records import Skill
 from ctxalgebra.skills.respond import SKILL, SKILL_SEARCH
@@ -254,7 +255,9 @@ def test_a_note_that_can_not_be_written_again_is_no_snapshot(names):
     session = record(begun(*tools), Note(NOTE, f'{{"version":1,"activatedTools":{names}}}'))
     assert activated_tools(session) == ()
     session, entries = asks(session, {"activate": ["web"]}, tools)
-    assert activated_tools(record(session, *entries)) == ("web",)
+    assert activated_by(session) == "host"
+    session = record(session, *entries)
+    assert (activated_tools(session), activated_by(session)) == (("web",), "model")
     others = Note(NOTE, '{"version":1,"activatedTools":["web"],"others":["\\ud800"]}')
     assert activated_tools(record(session, others)) == ("web",)
 
