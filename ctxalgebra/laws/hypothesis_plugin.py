@@ -24,6 +24,7 @@ MADE_BY = (
     ("cache_profiles", "Prices", "prices"),
     ("cache_profiles", "CacheProfile", "cache_profiles"),
     ("breakpoints", "Placed", "placed"),
+    ("usage.budget", "Reading", "readings"),
     ("errors", "CtxError", "errors"),
 )
 """Module and name of each type, and the strategy that makes it."""

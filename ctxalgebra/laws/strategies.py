@@ -48,6 +48,7 @@ from ctxalgebra.project import Request
 from ctxalgebra.transforms.pipeline import CacheState, Pipeline, Stage, pipeline
 from ctxalgebra.transforms.prune import prune_suffix
 from ctxalgebra.transforms.select import select
+from ctxalgebra.usage.budget import Reading
 
 __all__ = [
     "cache_profiles",
@@ -64,6 +65,7 @@ __all__ = [
     "placed",
     "prices",
     "profiles",
+    "readings",
     "rules",
     "search",
     "sessions",
@@ -139,6 +141,11 @@ def profiles() -> st.SearchStrategy[Profile]:
 def prices() -> st.SearchStrategy[Prices]:
     """Make prices in thousandths of the input price, from nothing to a hundredfold."""
     return st.builds(Prices, **{f.name: st.integers(0, 100_000) for f in fields(Prices)})
+
+
+def readings() -> st.SearchStrategy[Reading]:
+    """Make readings of the gauge, past the window too."""
+    return st.builds(Reading, st.integers(0, 3_000_000), st.integers(1, 2_000_000))
 
 
 def cache_profiles() -> st.SearchStrategy[CacheProfile]:
