@@ -38,7 +38,7 @@ from ctxalgebra import (
 from ctxalgebra.commands import explain, requests
 from ctxalgebra.commands import timeline as timeline_command
 from ctxalgebra.compat.paging_lifecycle import LIFECYCLE
-from ctxalgebra.laws import check
+from ctxalgebra.laws import check, strategies
 from ctxalgebra.model.view import STEPS
 from ctxalgebra.recall import report
 from ctxalgebra.replay import command
@@ -414,8 +414,13 @@ def test_lines_are_wrapped(page):
 
 
 @pytest.mark.parametrize("page", sorted(PAGES))
-def test_code_that_is_no_doctest_runs(page):
+def test_code_that_is_no_doctest_runs(page, monkeypatch):
     """Blocks for copying have no prompts; they run in order, and so do tests that they define."""
+    search = strategies.search
+    # The laws are asked in full elsewhere.
+    monkeypatch.setattr(
+        strategies, "search", lambda judge, on, examples: search(judge, on, min(examples, 30))
+    )
     names = {"__name__": page}
     for kind, text in FENCE.findall(PAGES[page]):
         if kind == "python" and ">>>" not in text:
@@ -436,7 +441,7 @@ def test_the_skeleton_of_a_stage_is_a_legal_stage():
         return attrs.evolve(message, parts=(Text("..."), *kept))
 
     names["smaller"] = smaller
-    check(partial(names["shrink"], over=20))
+    check(partial(names["shrink"], over=20), examples=50)
 
 
 # Differences and changes

@@ -484,7 +484,7 @@ def test_the_laws_hold_of_sessions_that_write(stage, monkeypatch):
         decided.append(after is not session)
         return after
 
-    check(watched, examples=100)
+    check(watched, examples=60)
     assert any(decided)
 
 
