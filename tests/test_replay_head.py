@@ -163,10 +163,7 @@ def test_heads_are_told_as_account_drift_and_replay_have_them(steps):
         assert one.names == tuple(t.name for t in view.head.tools)
         assert one.billed <= chars4(view.head) + view.slots.total(chars4, view.end)
         assert one.kind in ("no-op", "initial") or one.changes
-    # What was sent before, with the new head for the old one.
-    for one, other in zip(found.drift, drift(session), strict=True):
-        before, now = views[one.request - 1].head, views[one.request].head
-        assert one.rebilled == other.rebilled - chars4(before) + chars4(now)
+    assert [one.rebilled for one in found.drift] == [one.rebilled for one in drift(session)]
     rows = head_rows(found)
     assert sum(row["requests"] for row in rows) == len(found.requests)
     assert json.loads(json.dumps(rows)) == rows
