@@ -9,13 +9,14 @@ so `tests` is `test` and `running` is `run`. No word is found inside another.
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Final
 from unicodedata import normalize
 
 import regex
 
 from ctxalgebra.compaction.shell import word_set
 
-__all__ = ["STOP", "fold_word", "stem", "words_of"]
+__all__ = ["LONGEST", "STOP", "fold_word", "stem", "words_of"]
 
 _RUN = regex.compile(r"[\p{L}\p{M}\p{N}]+")
 _PACKED = (
@@ -28,7 +29,8 @@ _PARTS = regex.compile(
 _IS_PACKED = regex.compile(f"[{_PACKED}]")
 _ACCENTS = regex.compile("[\u0300-\u036f]+")
 _VOWELS = frozenset("aeiouy")
-_LONGEST = 64
+LONGEST: Final = 64
+"""The longest word, in characters."""
 
 STOP = word_set(
     # English
@@ -118,12 +120,12 @@ def words_of(text: str) -> list[tuple[str, tuple[str, ...]]]:
     found: list[tuple[str, tuple[str, ...]]] = []
     for run in _RUN.findall(text):
         if run.isascii() and (run.islower() or run.isdigit()):
-            word = run[:_LONGEST]
+            word = run[:LONGEST]
             found.append((word, (word,)))
             continue
         parts: list[str] = []
         for part in _PARTS.findall(run):
             folded = fold_word(part)
-            parts += _pairs(folded) if _IS_PACKED.match(part) else (folded[:_LONGEST],)
-        found.append((fold_word(run)[:_LONGEST], tuple(parts)))
+            parts += _pairs(folded) if _IS_PACKED.match(part) else (folded[:LONGEST],)
+        found.append((fold_word(run)[:LONGEST], tuple(parts)))
     return found

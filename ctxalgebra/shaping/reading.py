@@ -33,7 +33,7 @@ class _Form:
     """Say how a program may be called.
 
     Args:
-        options: by name, how a value comes: `""` for none, `=` for one, `?` for one behind `=` only.
+        options: how the value of each comes: `""` for none, `=`, or `?` for one behind `=` only.
         whole: no letters are put together behind one dash.
         first: operands end the options.
         ordered: where an option stands behind an operand, systems read it differently.
@@ -292,9 +292,9 @@ _FORMS: Mapping[str, _Form] = MappingProxyType(
             -aAbBcCdDfFgGhHiklLmnNopqQrRsStuUvxXZ1 -I= -w= -T= --all --almost-all --author --escape
             --color? --classify? --directory --file-type --format= --full-time
             --group-directories-first --no-group --human-readable --si --dereference --hide=
-            --ignore= --indicator-style= --inode --kibibytes --numeric-uid-gid --literal --quote-name
-            --quoting-style= --reverse --recursive --size --sort= --time= --time-style= --width=
-            --zero
+            --ignore= --indicator-style= --inode --kibibytes --numeric-uid-gid --literal
+            --quote-name --quoting-style= --reverse --recursive --size --sort= --time= --time-style=
+            --width= --zero
             """,
             globs=True,
         ),
