@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from hashlib import sha256
 from typing import NamedTuple, cast
 
 from ctxalgebra.errors import ProtocolViolation
@@ -10,7 +12,7 @@ from ctxalgebra.model.checks import check_type
 from ctxalgebra.model.entries import DECISIONS, Label, Note, Reply, Sent
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.layers import Layers
-from ctxalgebra.model.parts import Message, tool_result
+from ctxalgebra.model.parts import Message, Text, tool_result
 from ctxalgebra.model.session import Fold, Node, Session, at_leaf, check_session, find, fold
 from ctxalgebra.model.view import HEAD, View
 
@@ -24,11 +26,16 @@ __all__ = [
     "labelled",
     "labels",
     "open_calls",
+    "reminder_level",
+    "reminder_note",
     "travel",
 ]
 
 REMINDER = "reminder"
 """The name of the note in front of a message that reminds the model of something."""
+
+_LONGEST = 1_000
+"""Notes longer than that are no reminder's."""
 
 
 def open_calls(session: Session) -> tuple[str, ...]:
@@ -123,15 +130,72 @@ def labels(session: Session) -> dict[int, str]:
     return dict(labelled(session).names)
 
 
+def _fingerprint(message: Message) -> str:
+    """Give the hash of a message that is one text of the user's or the system's; empty for none."""
+    (part, *more) = message.parts or (None,)
+    if message.role not in ("user", "system") or more or not isinstance(part, Text):
+        return ""
+    return sha256(f"{message.role}\n{part.text}".encode()).hexdigest()
+
+
+def reminder_note(level: int, message: Message, **facts: int) -> Note:
+    """Write the note that belongs right in front of a reminder.
+
+    Args:
+        level: that is reminded of, from 1 on.
+        message: the reminder.
+        facts: whatever else is to be known of it.
+
+    >>> from ctxalgebra import user
+    >>> reminder_note(30, user("...")).data[:22]
+    '{"level":30,"message":'
+    """
+    known = {"level": level, **facts, "message": _fingerprint(message)}
+    return Note(REMINDER, json.dumps(known, separators=(",", ":")))
+
+
+def reminder_level(node: Node) -> int:
+    """Read the level of a reminder; 0 for a message that is none.
+
+    A note named `reminder` stands right in front of it, on the path and in the order of recording,
+    and has a level and the hash of this very message: one text, of the user's or the system's. So a
+    note whose message was lost, or that one travelled to, makes no reminder of what the user says
+    next, and a note of somebody else's doesn't either.
+
+    >>> from ctxalgebra import Session, record, user
+    >>> told = user("...")
+    >>> reminder_level(record(Session(), reminder_note(30, told), told).leaf)
+    30
+    >>> reminder_level(record(Session(), reminder_note(30, told), user("Stop!")).leaf)
+    0
+    """
+    before, message = node.parent, node.entry
+    if before is None or node.previous is not before or type(message) is not Message:
+        return 0
+    note = before.entry
+    if type(note) is not Note or note.name != REMINDER or len(note.data) > _LONGEST:
+        return 0
+    try:
+        value: object = json.loads(note.data)
+    except (ValueError, RecursionError):
+        return 0
+    known = cast("dict[str, object]", value) if isinstance(value, dict) else {}
+    level, wanted = known.get("level"), known.get("message")
+    if type(level) is not int or not wanted or wanted != _fingerprint(message):
+        return 0
+    return max(level, 0)
+
+
 def is_reminder(node: Node) -> bool:
-    """Say whether a message is a reminder of the harness: a note named `reminder` is its parent.
+    """Say whether a message is a reminder of the harness, and no word of the user's.
+
+    The one rule, which all ask that tell the user's words from others: see `reminder_level`.
 
     >>> from ctxalgebra import Note, Session, record, user
     >>> is_reminder(record(Session(), Note("reminder", '{"level":30}'), user("...")).leaf)
-    True
+    False
     """
-    before = None if node.parent is None else node.parent.entry
-    return type(before) is Note and before.name == REMINDER
+    return reminder_level(node) > 0
 
 
 def travel(session: Session, target: int) -> Session:

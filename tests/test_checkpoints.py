@@ -76,7 +76,7 @@ from ctxalgebra.checkpoints.targets import (
 from ctxalgebra.checkpoints.tools import respond_travel
 from ctxalgebra.checkpoints.travel import apply_travel, plan_travel
 from ctxalgebra.codecs import journal
-from ctxalgebra.events import behind, labelled
+from ctxalgebra.events import behind, labelled, reminder_note
 from ctxalgebra.model import view as view_module
 from ctxalgebra.model.head import Usage
 from ctxalgebra.model.layers import Layers
@@ -656,7 +656,8 @@ def test_a_number_without_its_sign_gets_a_hint():
 
 
 def test_a_reminder_is_no_word_of_the_users():
-    reminded = [Note("reminder", '{"level":30}'), user("[Context reminder] Nearly a third")]
+    told = user("[Context reminder] Nearly a third")
+    reminded = [reminder_note(30, told), told]
     answered = record(talk(), assistant("It was line 7."), *reminded)
     assert not turn_open(answered)
     folded = went(answered, "root")

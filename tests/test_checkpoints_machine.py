@@ -76,6 +76,7 @@ HEADS = (Head(system="a"), Head(system="b"), Head(Route(binding="leading"), syst
          Head(Route(binding="none"), system="a"))  # fmt: skip
 NOTES = {"goal": "find the bug", "state": "seen", "next": "go on"}
 HANDOFF = build_handoff(NOTES)
+REMINDER = user("[Context reminder]")
 
 
 def shown_at(session, number):
@@ -122,6 +123,7 @@ class Travels(RuleBasedStateMachine):
         super().__init__()
         self.session = Session()
         self.known = []  # entry and parent by number
+        self.told = []  # numbers of reminders
         self.states = {}  # state by number of the entry
         self.sent = {}  # requests by the number of the entry in front of them
         self.left = []  # tickets: name, place, request there, entry that was left
@@ -548,11 +550,22 @@ class Travels(RuleBasedStateMachine):
     @rule()
     def remind(self):
         """The harness speaks, and is not the user."""
-        self.offer(Note("reminder", '{"level":30}'), user("[Context reminder]"))
+        before = len(self.session)
+        self.offer(events.reminder_note(30, REMINDER), REMINDER)
+        if len(self.session) == before + 2:
+            self.told.append(before + 1)
+
+    @rule(near=st.sampled_from(["text", "level", "between", "alone"]))
+    def seem_to_remind(self, near):
+        """Something is a little like a reminder, and is the user's."""
+        note = events.reminder_note(0 if near == "level" else 30, REMINDER)
+        said = user("[Context reminder] not") if near == "text" else REMINDER
+        between = [Label(0, "")] if near == "between" and len(self.session) else []
+        if near != "between" or between:
+            self.offer(*([] if near == "alone" else [note, *between]), said)
 
     def reminds(self, node):
-        before = node.parent and node.parent.entry
-        return isinstance(before, Note) and before.name == "reminder"
+        return node.number in self.told and node.entry == REMINDER
 
     @rule()
     def resume(self):
@@ -737,6 +750,14 @@ MUTANTS = {
     ),
     "any label gives way": inside(receipts, "is_addressable", lambda _: lambda _name: False),
     "notes are believed": inside(provenance, "handed_over", trusts_notes),
+    "a note makes any message a reminder": inside(
+        events, "_fingerprint", lambda _: lambda _message: "x"
+    ),
+    "a note is a reminder's wherever it was recorded": inside(
+        provenance, "is_reminder",
+        lambda sound: lambda node: sound(node)
+        or (getattr(node.entry, "role", "") == "user" and node.entry == REMINDER),
+    ),
     "a note of any name is believed": inside(provenance, "_facts", trusts_texts),
     "a note is believed wherever it stands": inside(
         provenance, "_lands", lambda _: lambda _note, _facts: True

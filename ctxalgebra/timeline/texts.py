@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
-from ctxalgebra.checkpoints.provenance import NOTE
+from ctxalgebra.checkpoints.provenance import handed_over
+from ctxalgebra.events import REMINDER, is_reminder
 from ctxalgebra.model.entries import (
     Answer,
     Ask,
@@ -47,8 +48,8 @@ Kind = Literal[
     "answer",
     "usage",
 ]
-"""What an entry is. `summary` is a handoff, or a cut, by its notice; `reply` is one that brought no
-message; `edit` is any other decision."""
+"""What an entry is. `summary` is a handoff, or a cut, by its notice; `note` is a reminder, too;
+`reply` is one that brought no message; `edit` is any other decision."""
 
 _KINDS: dict[type, Kind] = {
     Cut: "summary",
@@ -79,10 +80,9 @@ def kind_of(node: Node) -> Kind:
     """
     entry = node.entry
     if type(entry) is Message:
-        before = node.parent
-        if entry.role == "user" and before is not None and type(before.entry) is Note:
-            return "summary" if before.entry.name == NOTE else "user"
-        return entry.role
+        if handed_over(node) is not None:
+            return "summary"
+        return "note" if is_reminder(node) else entry.role
     if type(entry) is Reply and entry.message is not None:
         return entry.message.role
     return _KINDS.get(type(entry), "usage")
@@ -104,6 +104,8 @@ def title(node: Node) -> str:
             return plainly("note", entry.name)
         case Reply() if entry.outcome != "completed":
             return f"{kind_of(node)}, {entry.outcome}"
+        case Message() if is_reminder(node):
+            return REMINDER
         case _:
             return kind_of(node)
 

@@ -13,15 +13,14 @@ from typing import NamedTuple, cast
 
 from attrs import evolve
 
-from ctxalgebra.checkpoints.provenance import NOTE as HANDOFF_NOTE
+from ctxalgebra.checkpoints.provenance import handed_over
 from ctxalgebra.events import labelled, travel
 from ctxalgebra.model.checks import check_text, check_type
-from ctxalgebra.model.entries import Note
 from ctxalgebra.model.parts import Message, Text
-from ctxalgebra.model.session import Fold, Node, Session, find, fold
+from ctxalgebra.model.session import Fold, Node, Session, at_node, find, fold
 from ctxalgebra.model.view import Measure, View
 from ctxalgebra.tokens import chars4
-from ctxalgebra.usage.budget import Reading
+from ctxalgebra.usage.budget import Reading, token_text
 from ctxalgebra.usage.estimates import HANDOFF, pressure_at, pressure_of
 from ctxalgebra.usage.odometer import Needle, Odometer, due, fold_points, gauge_text
 from ctxalgebra.usage.reminders import hidden
@@ -67,21 +66,32 @@ def _newest(known: _Log, node: Node, _: View) -> _Log:
 _NEWEST: Fold[_Log] = Fold("newest", _Log(), _newest, along="log", reads=(Message,))
 
 
-def _shown(known: int | None, node: Node, _: View) -> int | None:
-    if type(node.entry) is Note:
-        return None if node.entry.name == HANDOFF_NOTE else known
+class _Shown(NamedTuple):
+    """The whole percent of the newest line of the path, -1 for none, and the entry with it."""
+
+    percent: int = -1
+    number: int = -1
+
+
+def _shown(known: _Shown, node: Node, _: View) -> _Shown:
+    if handed_over(node) is not None:
+        return _Shown()
     told = _read(cast("Message", node.entry))
-    return known if told is None else told
+    return known if told is None else _Shown(told, node.number)
 
 
 def _read(message: Message) -> int | None:
     """Read the whole percent from a result that ends with the line."""
-    at = _place(message) if message.role == "tool" else -1
-    if at < 0:
-        return None
-    text = cast("Text", message.parts[at]).text
-    found = _LINE.fullmatch(text[-_LONGEST:].rpartition("\n")[2])
+    found = _LINE.fullmatch(_line(message)) if message.role == "tool" else None
     return None if found is None else int(found[1])
+
+
+def _line(message: Message) -> str:
+    """Give the last line of the last text; empty without a text."""
+    at = _place(message)
+    if at < 0:
+        return ""
+    return cast("Text", message.parts[at]).text[-_LONGEST:].rpartition("\n")[2]
 
 
 def _place(message: Message) -> int:
@@ -109,7 +119,21 @@ def with_line(result: Message, line: str) -> Message:
     return evolve(result, parts=(*result.parts[:at], text, *result.parts[at + 1 :]), origin="")
 
 
-_SHOWN: Fold[int | None] = Fold("gauge", None, _shown, reads=(Message, Note))
+_SHOWN: Fold[_Shown] = Fold("gauge", _Shown(), _shown, reads=(Message,))
+
+
+def _ours(session: Session, number: int, window: int, measure: Measure) -> bool:
+    """Say whether the line of a result is ours: it has the tokens of where it was recorded.
+
+    A tool may write what looks like the line. If its tokens are others it told nothing; if they are
+    the same, the model knows what it is to know.
+    """
+    node = find(session, number, along="log")
+    if node is None:
+        return False
+    before = pressure_of(at_node(session, node.parent), window=window, measure=measure)
+    said = _line(cast("Message", node.entry)).partition("/")[0]
+    return said.endswith(f" · {token_text(before.tokens)}")
 
 
 def gauge(session: Session, *, window: int, measure: Measure = chars4) -> str:
@@ -141,8 +165,13 @@ def gauge(session: Session, *, window: int, measure: Measure = chars4) -> str:
     """
     reading = pressure_of(session, window=window, measure=measure)
     users, newest = fold(session, _USERS), fold(session, _NEWEST)
-    new = users.last >= 0 and users.last == newest.user and newest.shown < users.last
-    state = Odometer(fold(session, _SHOWN))
+    last = fold(session, _SHOWN)
+    told = _ours(session, last.number, window, measure)
+    new = users.last >= 0 and users.last == newest.user
+    if new and newest.shown > users.last:
+        other = newest.shown != last.number
+        new = not (_ours(session, newest.shown, window, measure) if other else told)
+    state = Odometer(last.percent if told else None)
     found, _ = due(state, reading.pressure, str(users.last) if new else None)
     if not found.show:
         return ""

@@ -7,16 +7,15 @@ the state of that path back. Nothing is kept beside the journal (travel, section
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Literal, NamedTuple, cast
 
 from ctxalgebra.checkpoints.guidance import reminder
-from ctxalgebra.checkpoints.provenance import NOTE as HANDOFF_NOTE
+from ctxalgebra.checkpoints.provenance import handed_over
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.events import REMINDER
+from ctxalgebra.events import is_reminder, reminder_level, reminder_note
 from ctxalgebra.model.checks import check_callable
-from ctxalgebra.model.entries import Cut, Note, Reply
+from ctxalgebra.model.entries import Cut, Reply
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Usage
 from ctxalgebra.model.parts import Message
@@ -27,12 +26,7 @@ from ctxalgebra.usage.budget import TIERS, Reading
 from ctxalgebra.usage.cycle import Cycle, observe, renewed, take
 from ctxalgebra.usage.estimates import pressure_of
 
-__all__ = ["NOTE", "cycle_of", "hidden", "remind"]
-
-NOTE = REMINDER
-"""The name of the note in front of a reminder; its data are a JSON object with `level`."""
-
-_LONGEST = 1_000
+__all__ = ["cycle_of", "hidden", "remind"]
 
 
 class _Path(NamedTuple):
@@ -48,32 +42,25 @@ class _Path(NamedTuple):
     unread: bool = False
 
 
-def _level(note: Note) -> int:
-    """Read the level of a reminder's note; 0 for what is none."""
-    if len(note.data) > _LONGEST:
-        return 0
-    try:
-        value: object = json.loads(note.data)
-    except (ValueError, RecursionError):
-        return 0
-    level = cast("dict[str, object]", value).get("level") if isinstance(value, dict) else None
-    return level if type(level) is int and level in TIERS else 0
+def _level(node: Node) -> int:
+    """Read the tier of a reminder; 0 for what is none."""
+    level = reminder_level(node)
+    return level if level in TIERS else 0
 
 
 def _step(known: _Path, node: Node, view: View) -> _Path:
     entry = node.entry
-    if type(entry) is Cut or (type(entry) is Note and entry.name == HANDOFF_NOTE):
+    if type(entry) is Cut:
         return _Path(waits=True)
-    if type(entry) is Note:
-        level = _level(entry) if entry.name == NOTE else 0
-        return _Path(max(known.level, level), known.base, unread=True) if level else known
     usage: Usage | None = None
     if type(entry) is Reply:
         if entry.outcome != "completed":
             return known
         usage = entry.usage
     elif cast("Message", entry).role != "assistant":
-        return known
+        if level := _level(node):
+            return _Path(max(known.level, level), known.base, unread=True)
+        return known if handed_over(node) is None else _Path(waits=True)
     if not known.waits:
         return known._replace(unread=False) if known.unread else known
     return _Path(base=usage.input if usage is not None and usage.input else _measured(view))
@@ -87,7 +74,7 @@ def _measured(view: View) -> int:
     return weigh(chars4, sent.head) + sent.slots.total(chars4, sent.end)
 
 
-_CYCLE: Fold[_Path] = Fold("reminders", _Path(), _step, reads=(Cut, Note, Reply, Message))
+_CYCLE: Fold[_Path] = Fold("reminders", _Path(), _step, reads=(Cut, Reply, Message))
 
 
 def cycle_of(session: Session, *, window: int) -> Cycle:
@@ -100,8 +87,8 @@ def cycle_of(session: Session, *, window: int) -> Cycle:
         InvalidArgument: `wrong-type`; `invalid-argument`, no positive window.
 
     >>> from ctxalgebra import Session, record, user
-    >>> session = record(Session(), Note("reminder", '{"level":50}'), user("..."))
-    >>> cycle_of(session, window=1000)
+    >>> session = record(Session(), user("x" * 2400))
+    >>> cycle_of(remind(session, window=1000), window=1000)
     Cycle(highest=50, waiting=False, due=0)
     """
     check_positive(window=window)
@@ -116,13 +103,10 @@ def hidden(node: Node) -> bool:
     """Say whether a user message is none of the user's: a reminder, or a handoff.
 
     >>> from ctxalgebra import Session, record, user
-    >>> hidden(record(Session(), Note("reminder", '{"level":30}'), user("...")).leaf)
+    >>> hidden(remind(record(Session(), user("x" * 2400)), window=1000).leaf)
     True
     """
-    before = None if node.parent is None else node.parent.entry
-    if type(before) is not Note:
-        return False
-    return before.name == HANDOFF_NOTE or (before.name == NOTE and _level(before) > 0)
+    return is_reminder(node) or handed_over(node) is not None
 
 
 def remind(
@@ -147,7 +131,7 @@ def remind(
     Args:
         window: the model's context window in tokens.
         role: of the message; `system` where the provider takes it there (rule V-A8).
-        wording: words the reminder of a tier.
+        wording: words the reminder of a tier; an empty text for none.
         measure: tokens of a message or head.
 
     Reads: the view, usage reports, earlier reminders. Records: a `Note` and a message, or nothing.
@@ -176,6 +160,8 @@ def remind(
     _, level = take(observe(cycle, reading.pressure)[0])
     if not level:
         return session
-    facts = {"level": level, "tokens": reading.tokens, "window": window}
-    note = Note(NOTE, json.dumps(facts, separators=(",", ":")))
-    return record(session, note, Message(role, wording(level)))
+    told = Message(role, wording(level))
+    if told.empty:
+        return session
+    note = reminder_note(level, told, tokens=reading.tokens, window=window)
+    return record(session, note, told)
