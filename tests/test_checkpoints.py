@@ -204,7 +204,8 @@ def test_w04_a_number_a_name_and_the_root_never_meet():
         (" \t", "invalid-params"),
         ("#99", "target-not-found"),
         ("#" + "9" * 18, "target-not-found"),
-        ("#" + "9" * 5_000, "target-not-found"),
+        ("#" + "9" * 999, "target-not-found"),
+        ("#" + "9" * 5_000, "invalid-params"),
         ("#-1", "target-not-found"),
         ("#01", "target-not-found"),
         ("# 1", "target-not-found"),
@@ -833,7 +834,70 @@ def test_whatever_a_handoff_says_is_read_back(goal, state, target):
     named = label(session, 1, target)
     if is_addressable(target) and target in labelled(named).targets:
         (found,) = handoffs(went(named, f" {target} ", call="t1"))
-        assert found.facts.target == f" {target} "
+        assert found.facts.target == target
+
+
+@pytest.mark.parametrize("blanks", ["", " " * 100_000, "\n\t" * 60_000])
+def test_what_is_planned_is_what_is_read(blanks):
+    session = asked(label(talk(), 4, "x" * 1_000))
+    for target in ("root", "#4", "x" * 1_000):
+        plan = plan_travel(session, target=f"{blanks}{target}{blanks}", handoff=NOTES, call="t1")
+        (found,) = handoffs(apply_travel(session, plan))
+        assert (found.facts, found.handoff) == (plan.facts, plan.handoff)
+        assert plan.facts.target == target
+        assert summary_depth(apply_travel(session, plan)) == plan.depth_after == 1
+
+
+def test_names_targets_and_calls_are_bounded():
+    session = asked(talk())
+    assert refused(session, "x" * 1_001, call="t1") == "invalid-params"
+    assert refused(session, ticket="x" * 201, call="t1") == "invalid-params"
+    assert went(session, "root", ticket="x" * 200, call="t1")
+    assert resolve_target(session, "#" + "1" * 10**6).code == "invalid-params"
+    assert refused(asked(talk(), "c" * 1_001), call="c" * 1_001) == "invalid-params"
+    assert handoffs(went(asked(talk(), "c" * 1_000), "root", call="c" * 1_000))
+    assert checkpoint(session, "x" * 201)[1].code == "invalid-name"
+    assert checkpoint(session, "x" * 200)[1].status == "created"
+    with pytest.raises(InvalidArgument) as caught:
+        checkpoint_before_cut(session, "2" * 101)
+    assert caught.value.code == "invalid-argument"
+    assert checkpoint_before_cut(session, "2" * 100)[1].status == "created"
+
+
+def test_a_label_of_a_megabyte_gives_way():
+    mega = "x" * 1_000_000
+    session = asked(label(talk(), complete_places(talk()).newest, mega))
+    assert not is_addressable(mega)
+    assert checkpoint(session, "mine")[1].displaced == mega
+    plan = plan_travel(session, target="root", handoff=NOTES, call="t1")
+    assert (plan.ticket.name, plan.ticket.displaced) == ("fix-the-parser-raw", mega)
+    after = apply_travel(session, plan)
+    assert [found.facts for found in handoffs(after)] == [plan.facts]
+    assert archives(after) == {"fix-the-parser-raw": plan.ticket.place}
+    held = "x" * 900
+    for text in (
+        plan_travel(label(session, 10, held), target="root", handoff=NOTES, ticket="a").text,
+        plan_checkpoint(label(session, 10, held), "a").text,
+        plan_travel(
+            label(session, 2, "a" * 200), target="root", handoff=NOTES, ticket="a" * 200
+        ).text,
+        plan_checkpoint(label(session, 2, "a" * 200), "a" * 200).text,
+    ):
+        assert len(text) < 200
+
+
+def test_a_handoff_is_bounded():
+    session = asked(talk())
+    long = {**NOTES, "state": "s" * (40_000 - len(NOTES["goal"]) - len(NOTES["next"]) - 4 * 4)}
+    assert len(handoffs(went(session, "root", call="t1"))) == 1
+    fits = plan_travel(session, target="root", handoff=long, call="t1")
+    assert handoffs(apply_travel(session, fits))[0].handoff == fits.handoff
+    found = plan_travel(session, target="root", handoff={**long, "next": "change line 77"})
+    assert (found.code, found.text) == (
+        "invalid-handoff",
+        "its slots have 40,001 characters together, and may have 40,000",
+    )
+    assert build_handoff({**long, "next": "n" * 10**6}).next == "n" * 10**6
 
 
 def test_they_survive_the_journal():

@@ -181,6 +181,43 @@ def test_whatever_the_model_wrote_gets_an_answer(name, arguments, code):
     assert labels(after) == {}
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments", "code"),
+    [
+        ("checkpoint", {"name": "x" * 10**6}, "invalid-name"),
+        ("checkpoint", {"name": "a", "target": "x" * 10**6}, "invalid-params"),
+        ("checkpoint", {"name": "a", **dict.fromkeys(map(str, range(9_999)), 1)}, "invalid-params"),
+        ("travel", {"target": "x" * 10**6, "handoff": NOTES}, "invalid-params"),
+        ("travel", {"target": "root", "handoff": NOTES, "ticket": "x" * 201}, "invalid-params"),
+        (
+            "travel",
+            {"target": "root", "handoff": {**NOTES, "goal": "x" * 10**6}},
+            "invalid-handoff",
+        ),
+        (
+            "travel",
+            {"target": "root", "handoff": {**NOTES, **dict.fromkeys(map(str, range(9_999)), "x")}},
+            "invalid-handoff",
+        ),
+        ("travel", {"target": "root", "handoff": {**NOTES, "x" * 10**6: 1}}, "invalid-handoff"),
+    ],
+)
+def test_what_is_too_long_is_refused_in_short(name, arguments, code):
+    session, call = calling(name, arguments)
+    failed, text = result(respond_travel(session, call))
+    assert failed
+    assert text.startswith(f"{code}: ")
+    assert len(text) <= 4_001
+
+
+def test_a_label_of_a_megabyte_is_told_in_short():
+    session = label(record(Session(), user("Fix the parser")), 0, "x" * 10**6)
+    session, call = calling("checkpoint", {"name": "a"}, session=session)
+    failed, text = result(respond_travel(session, call))
+    assert not failed
+    assert len(text) < 1_000
+
+
 def test_all_that_is_wrong_is_told_at_once():
     session, call = calling("travel", {"handoff": {}, "ticket": 5, "to": "x"})
     _, text = result(respond_travel(session, call))

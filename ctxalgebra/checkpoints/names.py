@@ -16,10 +16,23 @@ from attrs import frozen
 
 from ctxalgebra.model.checks import mistyped
 
-__all__ = ["ROOT", "Conflict", "Names", "is_name", "is_reserved", "name_conflict", "read_names"]
+__all__ = [
+    "LONGEST_NAME",
+    "ROOT",
+    "Conflict",
+    "Names",
+    "is_name",
+    "is_new_name",
+    "is_reserved",
+    "name_conflict",
+    "read_names",
+]
 
 ROOT = "root"
 """What always stands for the first entry, in every letter case, and is no name."""
+
+LONGEST_NAME = 200
+"""Names that are given here have at most so many characters; a journal may hold longer ones."""
 
 Conflict: TypeAlias = Literal["reserved-name", "duplicate-name", "displaces-name"]
 """Why an entry can't have a name: it is reserved, another has it, the entry has another one."""
@@ -36,6 +49,15 @@ def is_name(text: str) -> bool:
     (True, False, False)
     """
     return _NAME.fullmatch(text) is not None
+
+
+def is_new_name(text: str) -> bool:
+    """Say whether a text may be given as a name: a name of at most 200 characters.
+
+    >>> is_new_name("a" * 200), is_new_name("a" * 201)
+    (True, False)
+    """
+    return len(text) <= LONGEST_NAME and is_name(text)
 
 
 def is_reserved(text: str) -> bool:

@@ -64,7 +64,7 @@ class Facts:
 
     Args:
         origin: number of the entry that was left.
-        target: as it was given.
+        target: as it was given, without blanks at its ends.
         entry: number of the entry that it stood for.
         landed: number of the entry that the journey goes on from.
         ticket: label of the branch that was left.

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from attrs import frozen
 
-from ctxalgebra.checkpoints.names import is_name, name_conflict
+from ctxalgebra.checkpoints.names import LONGEST_NAME, is_name, is_new_name, name_conflict
 from ctxalgebra.checkpoints.refusals import Refusal
 from ctxalgebra.checkpoints.targets import (
     Target,
@@ -105,8 +105,9 @@ def plan_checkpoint(
     known = names_of(session)
     if name_conflict(known, -1, name) == "reserved-name":
         return Refusal("reserved-name", "the name stands for the first entry")
-    if not is_name(name):
-        return Refusal("invalid-name", f"{name!r:.80} is no name: use letters, digits, . _ -")
+    if not is_new_name(name):
+        text = f"{name!r:.80} is no name: use letters, digits, . _ -, at most {LONGEST_NAME}"
+        return Refusal("invalid-name", text)
     found = None if target is None else resolve_target(session, target)
     if isinstance(found, Refusal):
         return found
@@ -130,10 +131,10 @@ def _receipt(
     old = known.names.get(number, "")
     conflict = name_conflict(known, number, name)
     if conflict == "duplicate-name":
-        return Refusal("duplicate-name", f"another entry has the name {name!r}")
+        return Refusal("duplicate-name", f"another entry has the name {name!r:.80}")
     # What nobody can write as a target is no name that could be missed (W05).
     if conflict is not None and is_addressable(old):
-        text = f"the entry has the label {old!r}: use that"
+        text = f"the entry has the label {old!r:.80}: use that"
         return Refusal("label-displaces-existing", text)
     view = at_node(session, find(session, number, along="log")).view
     here, point = find(session, number), save_point(session, number)
@@ -164,7 +165,7 @@ def checkpoint(
     whose calls are open. One `Label` is recorded, and nothing where the entry has the name.
 
     Args:
-        name: letters, digits, `.`, `_` and `-`; not `root`.
+        name: letters, digits, `.`, `_` and `-`, at most 200; not `root`.
         target: `#12`, `root` or a label.
         aborted: the caller has given it up.
 
@@ -203,14 +204,15 @@ def checkpoint_before_cut(
         stamp: the time as the caller writes it, such as `2026-07-16-09-30-00`.
 
     Raises:
-        InvalidArgument: `wrong-type`; `invalid-argument`, the stamp can't be part of a name.
+        InvalidArgument: `wrong-type`; `invalid-argument`, the stamp can't be part of a name: it has
+            other characters, or more than 100.
 
     >>> from ctxalgebra import Session, record, user
     >>> checkpoint_before_cut(record(Session(), user("hi")), "2026-07-16")[1].name
     'pre-compact-2026-07-16'
     """
     check_text(stamp, "stamp")
-    if not is_name(stamp):
+    if not is_name(stamp) or len(stamp) > LONGEST_NAME // 2:
         raise InvalidArgument("invalid-argument", f"{stamp!r:.80} is no name", field="stamp")
     old = names_of(session).names.get(complete_places(session).newest, "")
     if is_addressable(old):

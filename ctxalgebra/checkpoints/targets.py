@@ -21,6 +21,7 @@ from ctxalgebra.model.session import Fold, Node, Session, check_session, find, f
 from ctxalgebra.model.view import STEPS, View
 
 __all__ = [
+    "LONGEST_TARGET",
     "Complete",
     "Target",
     "complete_places",
@@ -30,6 +31,9 @@ __all__ = [
     "resolve_target",
     "save_point",
 ]
+
+LONGEST_TARGET = 1_000
+"""What is longer than that, blanks at its ends aside, is no target, and as a label no name."""
 
 Resolved: TypeAlias = Literal["root", "label", "number"]
 
@@ -83,12 +87,12 @@ def names_of(session: Session) -> Names[int]:
 
 
 def is_addressable(name: str) -> bool:
-    """Say whether a label can be written as a target: it is neither `root` nor a number.
+    """Say whether a label can be written as a target: no `root`, no number, at most 1,000 long.
 
     >>> [is_addressable(name) for name in ("start", "two words", "ROOT", "#7", " ")]
     [True, True, False, False, False]
     """
-    if not name or name != name.strip():
+    if not 0 < len(name) <= LONGEST_TARGET or name != name.strip():
         return False
     return not is_reserved(name) and _NUMBER.fullmatch(name) is None
 
@@ -153,8 +157,8 @@ def resolve_target(session: Session, text: str) -> Target | Refusal:
     stay (W25). Labels count by letter case; there are no prefixes.
 
     Returns:
-        The target; or `invalid-params` (no text), `no-active-leaf` and `empty-session` (both for
-        the root only), `target-not-found`.
+        The target; or `invalid-params` (no text, or more than 1,000 characters), `no-active-leaf`
+        and `empty-session` (both for the root only), `target-not-found`.
 
     Raises:
         InvalidArgument: `wrong-type`.
@@ -172,6 +176,8 @@ def resolve_target(session: Session, text: str) -> Target | Refusal:
     name = text.strip()
     if not name:
         return Refusal("invalid-params", "the target is blank")
+    if len(name) > LONGEST_TARGET:
+        return Refusal("invalid-params", f"a target has at most {LONGEST_TARGET:,} characters")
     if is_reserved(name):
         if session.leaf is None and len(session):
             return Refusal("no-active-leaf", "no entry is the current one")

@@ -78,6 +78,10 @@ _SCHEMAS: Mapping[str, dict[str, Any]] = MappingProxyType(
 )
 
 
+_LONGEST = 4_000
+"""So much is said of what is wrong with a call, which may be wrong in a million ways."""
+
+
 def _refuse(constant: str) -> None:
     raise ValueError(constant)
 
@@ -122,7 +126,7 @@ def receipt_text(receipt: Receipt) -> str:
     if receipt.since is not None:
         lines.append(f"Entries since the checkpoint in front of it: {receipt.since}.")
     if receipt.displaced:
-        lines.append(f"A label that nobody can use gave way: {escaped(receipt.displaced)}.")
+        lines.append(f"A label that nobody can use gave way: {escaped(receipt.displaced[:80])}.")
     lines += [_NOTICES[notice] for notice in receipt.notices]
     return "\n".join([*lines, CUES["checked"]])
 
@@ -179,4 +183,7 @@ def respond_travel(
 
 
 def _refused(session: Session, call: ToolCall, refusal: Refusal) -> Session:
-    return record(session, tool_result(call.id, str(refusal), name=call.name, error=True))
+    text = str(refusal)
+    if len(text) > _LONGEST:
+        text = f"{text[:_LONGEST]}…"
+    return record(session, tool_result(call.id, text, name=call.name, error=True))

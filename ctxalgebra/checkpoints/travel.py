@@ -17,7 +17,7 @@ from attrs import frozen
 
 from ctxalgebra.checkpoints.distance import newest_work
 from ctxalgebra.checkpoints.handoff import Handoff, build_handoff, format_defect, ticket_name
-from ctxalgebra.checkpoints.names import is_name, name_conflict
+from ctxalgebra.checkpoints.names import LONGEST_NAME, is_name, is_new_name, name_conflict
 from ctxalgebra.checkpoints.provenance import (
     Facts,
     frame,
@@ -30,6 +30,7 @@ from ctxalgebra.checkpoints.provenance import (
 from ctxalgebra.checkpoints.receipts import Size, size_of
 from ctxalgebra.checkpoints.refusals import Refusal
 from ctxalgebra.checkpoints.targets import (
+    LONGEST_TARGET,
     Target,
     complete_places,
     free_name,
@@ -54,6 +55,9 @@ __all__ = ["ReturnTicket", "TravelPlan", "apply_travel", "plan_travel"]
 Journey: TypeAlias = Literal["fold", "rehydrate", "fork"]
 
 _GIVEN_UP = "The conversation went elsewhere before this call had a result."
+_LONGEST = 40_000
+"""So many characters may the slots of a handoff have: it is to make a context smaller."""
+
 _BESIDE = (Label, Note, UsageReport, Ask, Answer)
 
 
@@ -134,10 +138,10 @@ def plan_travel(
 
     Args:
         session: read at its leaf.
-        target: `#12`, `root` or a label.
-        handoff: an object with the slots, or its JSON text.
-        ticket: name of the branch that is left; by default the label that its place has, else one
-            that is made from the goal.
+        target: `#12`, `root` or a label, at most 1,000 characters.
+        handoff: an object with the slots, or its JSON text; at most 40,000 characters together.
+        ticket: name of the branch that is left, at most 200 characters; by default the label that
+            its place has, else one that is made from the goal.
         call: id of the tool call that asks for it; it must be alone in its message.
         aborted: the caller has given it up.
         measure: of tokens.
@@ -163,7 +167,7 @@ def plan_travel(
     check_type(aborted, bool, "aborted")
     if ticket is not None and not isinstance(ticket, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers
         raise mistyped(ticket, "a text or None", "ticket")
-    refused = _asked(session, target, ticket)
+    refused = _asked(session, target, ticket, call)
     if refused is not None:
         return refused
     built = _built(handoff)
@@ -196,7 +200,7 @@ def plan_travel(
         return backup
     facts = Facts(
         leaf.number,
-        target,
+        target.strip(),
         found.number,
         landing,
         backup.name,
@@ -214,12 +218,17 @@ def plan_travel(
 # The gates
 
 
-def _asked(session: Session, target: object, ticket: str | None) -> Refusal | None:
+def _asked(session: Session, target: object, ticket: str | None, call: str) -> Refusal | None:
     if not isinstance(target, str):
         raise mistyped(target, "a text", "target")
     wrong = [] if target.strip() else ["the target is blank"]
-    if ticket is not None and not is_name(ticket):
-        wrong.append(f"{ticket!r:.80} is no name of a ticket: use letters, digits, . _ -")
+    if len(target.strip()) > LONGEST_TARGET:
+        wrong.append(f"a target has at most {LONGEST_TARGET:,} characters")
+    if len(call) > LONGEST_TARGET:
+        wrong.append(f"the id of the call has more than {LONGEST_TARGET:,} characters")
+    if ticket is not None and not is_new_name(ticket):
+        text = f"use letters, digits, . _ -, at most {LONGEST_NAME}"
+        wrong.append(f"{ticket!r:.80} is no name of a ticket: {text}")
     if wrong:
         return Refusal("invalid-params", "; ".join(wrong))
     if ticket is not None and name_conflict(names_of(session), -1, ticket) == "reserved-name":
@@ -232,6 +241,10 @@ def _built(given: object) -> Handoff | Refusal:
     if not isinstance(handoff, Handoff):
         told = "; ".join(map(format_defect, handoff))
         return Refusal("invalid-handoff", told.encode(errors="replace").decode(), handoff)
+    long = sum(map(len, _slots(handoff).values()))
+    if long > _LONGEST:
+        text = f"its slots have {long:,} characters together, and may have {_LONGEST:,}"
+        return Refusal("invalid-handoff", text)
     for slot, text in _slots(handoff).items():
         try:
             check_text(text, slot)
@@ -277,9 +290,9 @@ def _ticket(session: Session, place: int, name: str | None, goal: str) -> Return
     if name is None:
         return ReturnTicket(free_name(session, ticket_name(goal, ())), place, "created", old)
     if name_conflict(known, place, name) == "duplicate-name":
-        return Refusal("duplicate-backup-name", f"another entry has the name {name!r}")
+        return Refusal("duplicate-backup-name", f"another entry has the name {name!r:.80}")
     if kept:
-        text = f"what you leave has the label {old!r} already: leave the name out"
+        text = f"what you leave has the label {old!r:.80} already: leave the name out"
         return Refusal("backup-displaces-existing-label", text)
     return ReturnTicket(name, place, "created", old)
 

@@ -15,7 +15,7 @@ from attrs import frozen
 
 from ctxalgebra.checkpoints.provenance import summary_depth
 from ctxalgebra.checkpoints.refusals import Refusal
-from ctxalgebra.checkpoints.targets import resolve_target, save_point
+from ctxalgebra.checkpoints.targets import LONGEST_TARGET, resolve_target, save_point
 from ctxalgebra.errors import CtxError, InvalidArgument
 from ctxalgebra.model.checks import check_type
 from ctxalgebra.model.entries import Entry
@@ -33,8 +33,6 @@ from ctxalgebra.timeline.views import active, checkpoints, node
 from ctxalgebra.tokens import chars4
 
 __all__ = ["TIMELINE", "overview", "respond_timeline"]
-
-_TARGET = 1_000
 
 
 def _says(kind: str, description: str, **more: Any) -> dict[str, Any]:
@@ -65,7 +63,7 @@ _PROPERTIES: Mapping[str, dict[str, Any]] = MappingProxyType(
         "filter": _says("string", "checkpoints: part of a name", maxLength=QUERY),
         "target": _says(
             "string", "node: a checkpoint, #number, or root. tree: show what is below it instead",
-            maxLength=_TARGET,
+            maxLength=LONGEST_TARGET,
         ),
         "offset": _says("integer", "node: where to read on, in characters", minimum=0),
         "before": _says("integer", "active, search: go on in front of this entry", minimum=0),
