@@ -1,6 +1,7 @@
 """The command `requests`: what was sent at each request, and how it differs from the one before.
 
-Requests are counted from 0 along the path to the leaf, as in the breaks of `replay --json`.
+Requests are counted from 0 along the path to the leaf, as in the breaks of `replay --json`; or, of
+all branches, in the order in which they left.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from ctxalgebra.errors import InvalidArgument
 from ctxalgebra.model.entries import Reply, Sent
 from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Message
-from ctxalgebra.model.session import Session, walk
+from ctxalgebra.model.session import Node, Session, log, walk
 from ctxalgebra.model.view import View
+from ctxalgebra.replay.departures import Departure, departures
 from ctxalgebra.terminal import aligned, counted, repaired, say, told
 from ctxalgebra.tokens import chars4
 
@@ -40,6 +42,8 @@ class Sending:
         shared: tokens that it begins with in common with the request before it.
         broke: the break that parts the two, with its price.
         outcome: what came of it, or `open`.
+        before: index of the one before it on its path, or -1.
+        departure: how it stands to all other requests, where they are listed.
     """
 
     index: int
@@ -49,6 +53,8 @@ class Sending:
     shared: int
     broke: PricedBreak | None
     outcome: str = "open"
+    before: int = -1
+    departure: Departure | None = None
 
     @property
     def tokens(self) -> int:
@@ -69,11 +75,53 @@ def sendings(session: Session) -> list[Sending]:
         entry = node.entry
         if isinstance(entry, Sent):
             number, broke = node.number, broken.get(node.number)
-            found.append(Sending(len(found), number, entry, view, _shared(view), broke))
+            shared, before = _shared(view), len(found) - 1
+            found.append(Sending(len(found), number, entry, view, shared, broke, before=before))
         elif isinstance(entry, Reply):
             # The gate lets a reply in only while the request before it is open.
             found[-1] = evolve(found[-1], outcome=entry.outcome)
     return found
+
+
+def all_sendings(session: Session) -> list[Sending]:
+    """List the requests of all branches in the order in which they left.
+
+    >>> from ctxalgebra import assistant, at_leaf, record, reply, send, user
+    >>> sent = reply(send(record(Session(), user("a")))[0], "completed", assistant("b"))
+    >>> sent, _ = send(record(at_leaf(sent, 0), user("c")))
+    >>> [(one.number, one.outcome, one.departure.branch) for one in all_sendings(sent)]
+    [(1, 'completed', 0), (4, 'open', 1)]
+    """
+    broken = {broke.sent: broke for broke in account(session).breaks}
+    outcomes: dict[int, str] = {}
+    for node in log(session):
+        if isinstance(node.entry, Reply):
+            # Branches may tell one request different ends: the first stands, but for completed.
+            sent = sent_of(node)
+            known = outcomes.setdefault(sent, node.entry.outcome)
+            outcomes[sent] = "completed" if node.entry.outcome == "completed" else known
+    return [
+        Sending(
+            one.index,
+            one.entry,
+            one.sent,
+            one.view,
+            _shared(one.view),
+            broken.get(one.entry),
+            outcomes.get(one.entry, "open"),
+            one.before,
+            one,
+        )
+        for one in departures(session, implied=False)
+    ]
+
+
+def sent_of(reply: Node) -> int:
+    """Give the number of the request that a reply closed: the gate lets it in behind one only."""
+    node: Node | None = reply
+    while node is not None and type(node.entry) is not Sent:
+        node = node.parent
+    return -1 if node is None else node.number
 
 
 def _shared(view: View) -> int:
@@ -119,6 +167,7 @@ def _shown(view: View) -> Mapping[int, Message]:
 @click.argument("file")
 @click.argument("request", metavar="[N]", type=int, required=False)
 @format_option("--format", "FILE")
+@click.option("--all", "everywhere", is_flag=True, help="All branches, as requests left.")
 @click.option("--full", is_flag=True, help="Show messages in full that the request before had too.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def requests(
@@ -126,6 +175,7 @@ def requests(
     file: str,
     request: int | None,
     form: str,
+    everywhere: bool,
     full: bool,
     as_json: bool,
 ) -> None:
@@ -135,9 +185,12 @@ def requests(
     new, changed or gone since the one before it; `explain FILE MESSAGE` takes the number of a
     message that stands there behind `entry`. The column `entry` of the list holds the numbers of
     the requests themselves. Tokens are a quarter of the characters.
+
+    With --all, requests of all branches are counted in the order in which they left, and each tells
+    which earlier one it has the longest beginning in common with.
     """
     decoded = load(file, format=form)
-    found = sendings(decoded.session)
+    found = (all_sendings if everywhere else sendings)(decoded.session)
     named = {
         "file": file,
         "format": decoded.format,
@@ -154,7 +207,8 @@ def requests(
         raise InvalidArgument(
             "invalid-argument", f"there is no request {request}: the file has {known}", field="N"
         )
-    now, before = found[request], found[request - 1] if request else None
+    now = found[request]
+    before = None if now.before < 0 else found[now.before]
     changes = difference(now.view, None if before is None else before.view)
     if as_json:
         click.echo(json.dumps({**named, **_object(now, changes)}))
@@ -177,6 +231,24 @@ def _row(one: Sending) -> dict[str, Any]:
         "rebilled_tokens": rebilled,
         "new_tokens": one.tokens - one.shared - rebilled,
         "break": None if one.broke is None else asdict(one.broke),
+        **({} if one.departure is None else _elsewhere(one.departure)),
+    }
+
+
+def _elsewhere(one: Departure) -> dict[str, Any]:
+    longest = {
+        "request": one.origin,
+        "message_count": one.common,
+        "tokens": one.shared,
+        "whole": one.whole,
+    }
+    return {
+        "branch": one.branch,
+        "leaf": one.leaf,
+        "active": one.active,
+        "before": None if one.before < 0 else one.before,
+        "moved": one.moved,
+        "longest": None if one.origin < 0 else longest,
     }
 
 
@@ -200,6 +272,9 @@ def _title(file: str, decoded: Decoded, found: Sequence[Sending]) -> None:
 
 def _list(file: str, decoded: Decoded, found: Sequence[Sending]) -> None:
     _title(file, decoded, found)
+    sent = sum(type(node.entry) is Sent for node in log(decoded.session))
+    if more := sent - len(found):
+        say(f"{counted(more, 'request')} more on other branches: --all lists all")
     if not found:
         return
     say()
@@ -214,22 +289,42 @@ def _list(file: str, decoded: Decoded, found: Sequence[Sending]) -> None:
                 str(one.number),
                 f"{one.view.end:,}",
                 *(f"{row[name]:,}" for name in numbers),
+                *_cells(one.departure),
                 one.outcome,
                 why,
             )
         )
+    everywhere = found[0].departure is not None
     aligned(
-        ("N", "entry", "messages", "tokens", "shared", "rebilled", "new", "outcome", "break"),
+        (
+            *("N", "entry", "messages", "tokens", "shared", "rebilled", "new"),
+            *(("branch", "leaf", "longest", "with") if everywhere else ()),
+            *("outcome", "break"),
+        ),
         table,
-        left=("outcome", "break"),
+        left=("with", "outcome", "break"),
     )
     say()
+    if everywhere:
+        told(
+            "branch: a line of entries, * where it lies on the current path; leaf: its last entry. "
+            "longest: the longest beginning in tokens that any earlier request had, whatever its "
+            "branch; with: the first that had it, + where it is all of that request. The request "
+            "before is the one before on the same path."
+        )
     told(
         "shared: tokens in common with the beginning of the request before; rebilled: that it had "
         "too, behind a break; new: the rest. break: the first message that differs (-1 is the "
         "head), and why. entry: the request's own; a message's, which `explain` takes, stands in "
         "`requests FILE N`."
     )
+
+
+def _cells(one: Departure | None) -> tuple[str, ...]:
+    if one is None:
+        return ()
+    origin = "" if one.origin < 0 else f"{one.origin}{'+' if one.whole else ''}"
+    return f"{one.branch}{'*' if one.active else ''}", str(one.leaf), f"{one.shared:,}", origin
 
 
 def _cut(text: str, most: int) -> str:
@@ -245,6 +340,8 @@ def _show(now: Sending, before: Sending | None, changes: Sequence[Changed], *, f
     if before is not None:
         are = "is" if now.shared == 1 else "are"
         say(f"{counted(now.shared, 'token')} {are} the beginning of request {before.index}")
+    if now.departure is not None:
+        _show_where(now.departure)
     if now.broke is not None:
         broke = now.broke
         again = counted(broke.rebilled, "token")
@@ -264,6 +361,15 @@ def _show(now: Sending, before: Sending | None, changes: Sequence[Changed], *, f
             say(f"    {line}")
     say()
     told("= as in the request before, + new, ~ shown otherwise, - gone.")
+
+
+def _show_where(one: Departure) -> None:
+    """Say on which branch it is, and which request of any branch it is most like."""
+    say(f"branch {one.branch}, which ends at entry {one.leaf}")
+    if one.origin >= 0:
+        part = "all" if one.whole else "the beginning"
+        is_ = "is" if one.shared == 1 else "are"
+        say(f"{counted(one.shared, 'token')} {is_} {part} of request {one.origin}")
 
 
 def _show_head(head: Head, before: Head | None, *, full: bool) -> None:

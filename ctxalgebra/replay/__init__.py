@@ -2,11 +2,19 @@
 
 from ctxalgebra.replay.boundaries import Anthropic, Boundaries, OpenAI
 from ctxalgebra.replay.cache import BREAKPOINTS, CACHES, cache_named
+from ctxalgebra.replay.departures import Departure, departures
 from ctxalgebra.replay.head_report import head_rows, head_verdict
 from ctxalgebra.replay.holding import Held, compare_tools, load_policy
 from ctxalgebra.replay.layout import Cache, Miss, Outcome
 from ctxalgebra.replay.memory import STAGES, heuristic_tagger
 from ctxalgebra.replay.prefixes import Prefixes, blocks, gemini, ideal
+from ctxalgebra.replay.recorded import (
+    Move,
+    Recorded,
+    recorded_row,
+    recorded_verdict,
+    weigh_recorded,
+)
 from ctxalgebra.replay.replay import PIPELINES, Declared, Plan, Run, plan, replay, resend
 from ctxalgebra.replay.report import (
     Comparison,
@@ -29,12 +37,15 @@ __all__ = [
     "Cache",
     "Comparison",
     "Declared",
+    "Departure",
     "Held",
     "Miss",
+    "Move",
     "OpenAI",
     "Outcome",
     "Plan",
     "Prefixes",
+    "Recorded",
     "Reported",
     "Residency",
     "Resident",
@@ -46,6 +57,7 @@ __all__ = [
     "compare_reported",
     "compare_tools",
     "default_budget",
+    "departures",
     "gemini",
     "head_rows",
     "head_verdict",
@@ -53,9 +65,12 @@ __all__ = [
     "ideal",
     "load_policy",
     "plan",
+    "recorded_row",
+    "recorded_verdict",
     "replay",
     "resend",
     "resident_head",
     "rows",
     "verdict",
+    "weigh_recorded",
 ]

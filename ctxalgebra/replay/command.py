@@ -19,6 +19,7 @@ from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Session, path
 from ctxalgebra.replay.cache import BREAKPOINTS, CACHES, cache_named
+from ctxalgebra.replay.departures import off_path
 from ctxalgebra.replay.head_report import (
     NO_HEAD,
     NO_TOOLS,
@@ -29,6 +30,12 @@ from ctxalgebra.replay.head_report import (
 )
 from ctxalgebra.replay.holding import Held, compare_tools, load_policy
 from ctxalgebra.replay.memory import STAGES
+from ctxalgebra.replay.recorded import (
+    Recorded,
+    recorded_row,
+    recorded_verdict,
+    weigh_recorded,
+)
 from ctxalgebra.replay.replay import PIPELINES
 from ctxalgebra.replay.report import Comparison, cached_how, compare, net, rows, verdict
 from ctxalgebra.replay.reported import Reported, compare_reported
@@ -92,6 +99,41 @@ Heads are those of sending everything. from: the first request that has the head
 system, tools: tokens of its system text and of its tools; held back: of tools that some other head
 has; loaded: of tools that the provider loads at a result, behind the head. rebilled: tokens that
 had been sent and stand behind the change; billed: those of them that the cache did not hold.
+"""
+
+
+SENT_COLUMNS: tuple[tuple[str, Callable[[_Row], str]], ...] = (
+    ("requests", lambda row: f"{row['requests']:,}"),
+    ("mean", lambda row: f"{row['mean_request_tokens']:,}"),
+    ("largest", lambda row: f"{row['max_request_tokens']:,}"),
+    ("cached", lambda row: f"{row['cached_tokens'] / max(row['input_tokens'], 1):.1%}"),
+    ("cost", lambda row: f"{row['cost']:,}"),
+    ("over", lambda row: f"{row['over_budget']:,}"),
+    ("invalid", lambda row: f"{row['invalid_requests']:,}"),
+)
+"""The columns of the table of the session as it was sent, behind the one that says which it is."""
+
+SENT_LEGEND = """
+as sent: all requests of the file, on all branches, in the order in which they left. never
+travelled: the same without handoffs, and without the requests whose replies asked for a journey;
+all others carry what was shown where a journey began. What the model did is taken to be the same.
+"""
+
+MOVE_COLUMNS: tuple[tuple[str, Callable[[_Row], str]], ...] = (
+    ("request", lambda row: f"{row['request']:,}"),
+    ("entry", lambda row: f"{row['entry']}"),
+    ("branch", lambda row: f"{row['branch']}"),
+    ("tokens", lambda row: f"{row['tokens']:,}"),
+    ("shared", lambda row: f"{row['shared']:,}"),
+    ("with", lambda row: "" if row["origin"] < 0 else f"{row['origin']:,}"),
+    ("cached", lambda row: f"{row['read']:,}"),
+)
+"""The columns of the table of requests that go on from another one than the one before them."""
+
+MOVE_LEGEND = """
+request: in the order in which all left, from 0; this one goes on from another than the one that
+left before it. entry: its number, as in `requests FILE --all`. shared: tokens that also led an earlier request; with: the
+first that showed them. cached: what the cache held.
 """
 
 
@@ -187,6 +229,9 @@ def replay(
     the newest messages that fit the budget, `paging` cuts rarely and drops what is large and read,
     `full` also limits results, states what was written as facts, and lets go of what was read.
 
+    The pipelines run along the current path. Where other branches hold requests too, all requests
+    are weighed as they were sent besides, and what journeys with a handoff saved.
+
     Tokens are a quarter of the characters. With the ideal cache, a token that an earlier request
     began with costs 0.1 of the input price, any other 1.25.
     """
@@ -215,6 +260,7 @@ def replay(
             None if cache == "ideal" else compare_reported(decoded.session, cache),
             *_heads(decoded.session, policy, comparison, deferred=deferred),
             tools,
+            _recorded(decoded.session, comparison),
         )
     if as_json:
         click.echo(json.dumps(_object(file, decoded, total, found)))
@@ -223,13 +269,26 @@ def replay(
 
 
 class _Told(NamedTuple):
-    """What there is to tell: of pipelines, of the file's own reports, of heads and a policy."""
+    """What there is to tell: of pipelines, the file's own reports, heads, a policy, branches."""
 
     comparison: Comparison
     reported: Reported | None
     head: Residency | None
     held: Held | None
     tools: str | None
+    recorded: Recorded | None
+
+
+def _recorded(session: Session, comparison: Comparison) -> Recorded | None:
+    """Weigh the session as it was sent, where that is more than its path."""
+    if not off_path(session):
+        return None
+    return weigh_recorded(
+        session,
+        budget=comparison.budget,
+        cache=comparison.cache,
+        breakpoints=comparison.breakpoints,
+    )
 
 
 def _heads(
@@ -252,7 +311,7 @@ def _heads(
 
 
 def _object(file: str, decoded: Decoded, total: int, found: _Told) -> dict[str, Any]:
-    reported, head = found.reported, found.head
+    reported, head, recorded = found.reported, found.head, found.recorded
     return {
         "file": file,
         "format": decoded.format,
@@ -262,6 +321,7 @@ def _object(file: str, decoded: Decoded, total: int, found: _Told) -> dict[str, 
         **({} if reported is None else {"reported": asdict(reported)}),
         "head": None if head is None else head_rows(head),
         **({} if found.tools is None else {"tools": found.held and held_object(found.held)}),
+        **({} if recorded is None else {"recorded": recorded_row(recorded)}),
     }
 
 
@@ -321,6 +381,34 @@ def _show_heads(found: _Told) -> None:
         say()
 
 
+def _show_recorded(recorded: Recorded) -> None:
+    """Show the session as it was sent: beside never travelling, and where it went on elsewhere."""
+    row = recorded_row(recorded)
+    say(
+        f"as it was sent: {counted(recorded.branches, 'branch', 'branches')}, "
+        f"{counted(recorded.journeys, 'journey')}, "
+        f"{counted(len(recorded.moves), 'move')}, "
+        f"{counted(recorded.run.silent, 'silent break')}"
+    )
+    say()
+    told_of = {"as sent": row, "never travelled": row["without_journeys"]}
+    table = [
+        [whose, *(cell(of) for _, cell in SENT_COLUMNS)] for whose, of in told_of.items() if of
+    ]
+    aligned(["run", *(name for name, _ in SENT_COLUMNS)], table)
+    say()
+    told(SENT_LEGEND)
+    say()
+    if recorded.moves:
+        moves = [[cell(move) for _, cell in MOVE_COLUMNS] for move in row["moves"]]
+        aligned([name for name, _ in MOVE_COLUMNS], moves)
+        say()
+        told(MOVE_LEGEND)
+        say()
+    told(recorded_verdict(recorded))
+    say()
+
+
 def _show(file: str, decoded: Decoded, total: int, found: _Told) -> None:
     comparison, reported = found.comparison, found.reported
     say(
@@ -336,6 +424,8 @@ def _show(file: str, decoded: Decoded, total: int, found: _Told) -> None:
     say()
     _show_saved(comparison)
     _show_heads(found)
+    if found.recorded is not None:
+        _show_recorded(found.recorded)
     if comparison.cache != "ideal":
         for line in cached_how(comparison).splitlines():
             told(line)
