@@ -57,6 +57,114 @@ def test_w34_what_is_forbidden(text, names):
     assert found(text) == names
 
 
+FORBIDS = """
+You must not use the tdd skill.
+You mustn't use the tdd skill.
+You can't use the tdd skill here.
+You can\u2019t use the tdd skill here.
+Cannot use tdd skill.
+You can not use the tdd skill.
+You shouldn't use the tdd skill.
+You should not ever use the tdd skill.
+You shall not load tdd.
+You may not call tdd.
+You need not use the tdd skill.
+You needn't use tdd.
+Use no tdd skill
+Call plan with no tdd skill.
+Do not under any circumstances use the tdd skill.
+Do not, under any circumstances, use the tdd skill.
+Never, ever, under any pressure, load tdd.
+Never under any circumstances use the tdd skill.
+Don't: that is, don't use the tdd skill.
+dont use tdd skill
+Dont ever use the tdd skill.
+don`t use tdd skill
+don\u2018t use tdd; don\u02bct use tdd
+Do NOT use tdd skill
+Do not try to use the tdd skill.
+Do not even attempt to load the tdd skill.
+Do not automatically run tdd.
+Please do not please use tdd.
+Fix it without using the tdd skill.
+Fix it without the tdd skill.
+Write it instead of using the tdd skill.
+Ask a person rather than the tdd skill.
+Refuse to use the tdd skill.
+Refrain from using the tdd skill.
+You are not allowed to use the tdd skill.
+You are not to use the tdd skill.
+You are forbidden to load tdd.
+There is no need to use the tdd skill.
+This no longer needs the tdd skill.
+It does not use the tdd skill.
+It doesn't load tdd.
+This one won't call the tdd skill.
+It is not using the tdd skill.
+Stop using the tdd skill.
+Avoid the tdd skill.
+Neither the tdd skill nor a person decides.
+Never use tdd. Never, never use tdd.
+Never ever use the tdd skill
+"""
+ASKS = """
+Don't forget to use the tdd skill.
+Don\u2019t forget to use the tdd skill.
+Dont forget to use the tdd skill.
+Do not ever forget to use the tdd skill.
+You must not forget to load tdd.
+You mustn't skip the tdd skill.
+Never fail to use the tdd skill.
+Do not hesitate to use the tdd skill.
+Do not omit the tdd skill.
+Without forgetting to use the tdd skill, go on.
+Not only tdd but also: use the tdd skill.
+Use not only the tdd skill but a person.
+Do not only use the tdd skill.
+Don't just use the tdd skill, think.
+Do not avoid the tdd skill.
+Do not work without the tdd skill.
+Never commit without using the tdd skill.
+You can't avoid using the tdd skill.
+Never refuse to use the tdd skill.
+Don't stop using the tdd skill.
+There is no reason not to use the tdd skill.
+Do not guess but use the tdd skill.
+Do not guess, use the tdd skill.
+Never start before you run tdd.
+Do not commit until you load tdd.
+Never use anything but the tdd skill.
+If it does not pass use the tdd skill.
+If tests could not run, use the tdd skill.
+When you cannot go on, use the tdd skill.
+Do not use plans; use the tdd skill.
+Never guess. Use the tdd skill.
+Without tests, use the tdd skill.
+The do-not-touch list: use the tdd skill.
+Is it no? Use the tdd skill.
+Use the tdd skill, without asking.
+Nobody objects: use the tdd skill.
+Knots and notes use the tdd skill.
+Cannot-fail work: use the tdd skill.
+Never
+"""
+
+
+@pytest.mark.parametrize("text", FORBIDS.strip().split("\n"))
+def test_w34_sentences_that_forbid(text):
+    assert found(text, ["tdd"]) == ()
+    assert found(f"Some text. {text}\n\nMore text", ["tdd"]) == ()
+    assert found(f"{text}\n\nUse the tdd skill.", ["tdd"]) == ("tdd",)
+
+
+@pytest.mark.parametrize("text", ASKS.strip().split("\n"))
+def test_w34_sentences_that_ask(text):
+    asked = ("tdd",) if "tdd" in text else ()
+    assert found(text, ["tdd"]) == asked
+    assert found(f"Some text. {text}", ["tdd"]) == asked
+    assert found(f"{text}\n\nUse the tdd skill.", ["tdd"]) == ("tdd",)
+
+
 def test_w33_no_name_is_special_in_a_text():
     assert found("use the constructor skill") == ("constructor",)
     assert effective("constructor", ["a"], Config()) == ("a",)

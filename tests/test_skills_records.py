@@ -7,6 +7,7 @@ from contextlib import suppress
 from functools import cmp_to_key
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,7 +19,7 @@ from ctxalgebra.skills import given as shapes
 from ctxalgebra.skills.config import Config, configured, record
 from ctxalgebra.skills.groups import Group
 from ctxalgebra.skills.order import name_order
-from ctxalgebra.skills.records import Skill
+from ctxalgebra.skills.records import Skill, visible
 from ctxalgebra.utf16 import SPACE
 
 ODD = st.text(
@@ -130,6 +131,27 @@ def test_w32_a_skill_that_only_a_command_tells_of_is_not_for_the_model():
     assert not unsaid.visible
     prompt = records.from_prompt([{"name": "deploy", "path": "/d"}])
     assert records.visible(records.known_skills(prompt, told)) == prompt
+
+
+def test_the_same_names_are_sorted_once(monkeypatch):
+    known = tuple(Skill(f"sorted once {at}", for_model=at % 2 == 0) for at in range(9))
+    monkeypatch.setattr(records, "name_order", Counted(records.name_order))
+    first, again = visible(reversed(known)), visible(reversed([evolve(each) for each in known]))
+    assert [skill.name[-1] for skill in first] == ["0", "2", "4", "6", "8"]
+    assert records.name_order.called == 5
+    assert first == again
+    assert not set(map(id, first)) & set(map(id, again))
+
+
+class Counted:
+    """A function that counts its calls."""
+
+    def __init__(self, function):
+        self.function, self.called = function, 0
+
+    def __call__(self, value):
+        self.called += 1
+        return self.function(value)
 
 
 def test_w33_no_name_is_special():

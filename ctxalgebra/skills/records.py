@@ -8,6 +8,7 @@ skills and saver, section 2.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from attrs import evolve, frozen
 
@@ -58,7 +59,15 @@ class Skill:
 
 
 def _sorted(skills: Iterable[Skill]) -> tuple[Skill, ...]:
-    return tuple(sorted(skills, key=lambda skill: name_order(skill.name)))
+    given = tuple(skills)
+    return tuple(map(given.__getitem__, _order(tuple(skill.name for skill in given))))
+
+
+@lru_cache(maxsize=16)
+def _order(names: tuple[str, ...]) -> tuple[int, ...]:
+    """Sort names once: whoever searches asks for the same ones with each call."""
+    keys = [name_order(name) for name in names]
+    return tuple(sorted(range(len(names)), key=keys.__getitem__))
 
 
 def from_prompt(values: object) -> tuple[Skill, ...]:

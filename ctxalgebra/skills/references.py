@@ -3,8 +3,9 @@ r"""References: where the text of a skill asks for another one, and where it for
 A text is read once, however many skills there are. A name counts as a whole, so `code-review` is no
 reference to `code`; behind a verb without quotes it has to end the phrase or be called a skill, so
 `run test data` is none to `test`. What forbids reaches neither over a paragraph nor over an item of
-a list, is not undone by the kind of apostrophe, and is undone by `do not forget` (W34). Case is
-that of ASCII. Source: skills and saver, section 11.
+a list, is not undone by the kind of apostrophe, and is undone by `do not forget` (W34); it is also
+`must not`, `without using` or `no`, and `do not work without` asks for what is named. Case is that
+of ASCII. Source: skills and saver, section 11.
 """
 
 from __future__ import annotations
@@ -45,11 +46,37 @@ _GOES_ON: Final = word_set(
 """Words with which a sentence goes on behind a name; any other is what the name belongs to."""
 
 _FAR: Final = 64
+_APOSTROPHE: Final = "['‘’ʼ`´]?"
+_CALLS: Final = "(?:use|using|load|loading|call|calling|invoke|invoking|run|running)"
+_FORBIDDING: Final = rf"""
+    (?:do|must|should|shall|may|can|need){_W}+not|cannot
+    |(?:do|must|should|ca|sha|need)n{_APOSTROPHE}t
+    |(?:does|did|could|would|will|might|is|are|was|were){_W}+not(?={_W}+{_CALLS}\b|{_W}*\Z)
+    |(?:does|did|could|would|wo|is|are)n{_APOSTROPHE}t(?={_W}+{_CALLS}\b|{_W}*\Z)
+    |never|neither|nor|no{_W}+longer|no{_W}+(?:need|reason)(?:{_W}+to)?
+    |(?:not|forbidden|prohibited){_W}+(?:allowed{_W}+|permitted{_W}+)?(?:to|from)
+"""
+_AVOIDING: Final = rf"""
+    avoid|refuse{_W}+to|refrain{_W}+from|not{_W}+to
+    |(?:without|stop|instead{_W}+of|rather{_W}+than)(?={_W}+(?:the|any|{_CALLS})\b|{_W}*\Z)
+"""
+_BETWEEN: Final = rf"""
+    (?!(?:-|{_W}+(?:only|just|merely|simply|solely)\b))
+    (?P<between>
+        (?:(?:,?{_W}+(?:a|account|again|all|any|at|attempt|automatically|by|cases?|circumstances?
+            |conditions?|directly|even|ever|event|in|means|on|please|pressure|really|to|try|under
+            |whatsoever)\b(?!-))++,?)?+
+        (?:{_W}+(?!(?:before|but|instead|then|unless|until)\b)[a-z0-9_-]+){{0,3}}{_W}*
+    )\Z
+"""
 _FORBIDS = re.compile(
-    rf"\b(?:do{_W}+not|don['’]t|never|avoid)((?:{_W}+[a-z0-9_-]+){{0,3}}{_W}*)\Z", re.ASCII
+    rf"""(?s:.*)\b(?:(?P<avoids>{_AVOIDING})
+        |(?P<undone>forget(?:ting)?|fail(?:ing)?|hesitate|neglect|omit|skip)
+        |{_FORBIDDING}){_BETWEEN}
+    |(?s:.*)\bno{_W}+\Z""",
+    re.ASCII | re.VERBOSE,
 )
 _PARTS = re.compile(rf"[\n\r\u2028\u2029]{_W}*(?:[\n\r\u2028\u2029]|[-*+]{_W}|[0-9]+[.)]{_W}|#)")
-_UNDONE = re.compile(rf"{_W}+(?:forget|fail|hesitate|neglect|omit|skip){_W}", re.ASCII)
 
 
 def _fold(text: str) -> str:
@@ -70,8 +97,15 @@ def forbidden(text: str, at: int) -> bool:
     (True, False)
     """
     near = units(_fold(text[max(0, at - _FAR) : at]))
-    found = _FORBIDS.search(near[-_FAR:])
-    return bool(found and not _PARTS.search(found[1]) and not _UNDONE.match(found[1]))
+    return _forbids(near[-_FAR:])
+
+
+def _forbids(near: str) -> bool:
+    """Look for the last word that forbids; to avoid what is forbidden is to ask for it."""
+    found = _FORBIDS.match(near)
+    if found is None or _PARTS.search(found["between"] or "") or found["undone"]:
+        return False
+    return not (found["avoids"] and _forbids(near[: found.start("avoids")]))
 
 
 class Names:

@@ -7,7 +7,7 @@ nothing is billed again. Source: skills and saver, sections 9 to 11.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
@@ -93,13 +93,16 @@ def _clean(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
-def _sound(skills: Sequence[Skill]) -> Iterator[Skill]:
+@lru_cache(maxsize=16)
+def _sound(skills: tuple[Skill, ...]) -> tuple[Skill, ...]:
     """Give the skills that can be told of: by names that are texts and not endless."""
+    found: list[Skill] = []
     for skill in skills:
         if len(skill.name) <= NAME and _clean(skill.name) == skill.name:
             about, path = _clean(skill.description), _clean(skill.path)
             same = about == skill.description and path == skill.path
-            yield skill if same else evolve(skill, description=about, path=path)
+            found.append(skill if same else evolve(skill, description=about, path=path))
+    return tuple(found)
 
 
 @lru_cache(maxsize=16)
@@ -302,7 +305,7 @@ def respond_skills(
     if answer is None:
         raise InvalidArgument("invalid-argument", f"{call.name!r} is no tool of skills")
     now = skills_at(session, skills)
-    known = tuple(_sound(now.known))
+    known = _sound(tuple(now.known))
     ranked = rank_by(ranking)
     ranked((), "", 1)
     reading = _within(safely(read), now.known)
