@@ -132,8 +132,8 @@ MOVE_COLUMNS: tuple[tuple[str, Callable[[_Row], str]], ...] = (
 
 MOVE_LEGEND = """
 request: in the order in which all left, from 0; this one goes on from another than the one that
-left before it. entry: its number, as in `requests FILE --all`. shared: tokens that also led an earlier request; with: the
-first that showed them. cached: what the cache held.
+left before it. entry: its number, as in `requests FILE --all`. shared: tokens that also led an
+earlier request; with: the first that showed them. cached: what the cache held.
 """
 
 

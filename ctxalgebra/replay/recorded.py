@@ -19,7 +19,7 @@ front of its handoff, or a journey went to what was never on the line (a fork to
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from typing import Any, NamedTuple
 
 from attrs import asdict, evolve, field, frozen
@@ -27,6 +27,7 @@ from attrs import asdict, evolve, field, frozen
 from ctxalgebra.checkpoints.provenance import Facts, HandedOver, handed_over
 from ctxalgebra.model.checks import check_type
 from ctxalgebra.model.entries import Cut, Drop, Entry, Replace, Reply, Sent, Strip
+from ctxalgebra.model.head import Head
 from ctxalgebra.model.parts import Message
 from ctxalgebra.model.session import Node, Session, log
 from ctxalgebra.model.view import Measure, View, weigh
@@ -134,7 +135,9 @@ def weigh_recorded(
         "planned": breakpoints == "planned",
         "measure": measure,
     }
-    run = weigh_requests("recorded", _as_sent(found, measure), took=outcomes.append, **shared)
+    run = weigh_requests(
+        "recorded", _as_sent(found, log(recorded), measure), took=outcomes.append, **shared
+    )
     moves = tuple(
         Move(
             one.index, one.entry, one.branch, outcome.tokens, one.origin, one.shared, outcome.read
@@ -163,18 +166,31 @@ def _tokens(view: View, measure: Measure, first: int = 0) -> int:
     return weigh(measure, view.head) + total(measure, view.end) - total(measure, first)
 
 
-def _as_sent(found: Sequence[Departure], measure: Measure) -> Iterator[Leaving]:
+def _as_sent(
+    found: Sequence[Departure], nodes: Sequence[Node], measure: Measure
+) -> Iterator[Leaving]:
     left: Request | None = None
     for one in found:
         view, request = one.view, _request(one.view)
         parted, silent = None, False
         if one.before >= 0 and one.at != (earlier := found[one.before]).view.end:
-            silent = view.broke is None
-            if view.broke is not None:
-                parted = one.at, view.broke.why, _rebilled(one, earlier, measure)
+            why = _why(nodes[one.entry], earlier.entry) if view.broke is None else view.broke.why
+            silent = why is None
+            parted = None if why is None else (one.at, why, _rebilled(one, earlier, measure))
         extends = left is None or request.extends(left)
         yield Leaving(request, _tokens(view, measure), one.sent.time, extends, parted, silent)
         left = request
+
+
+def _why(node: Node, earlier: int) -> str | None:
+    """Find what was said between two requests of a path, where one of them nobody announced."""
+    between = takewhile(lambda one: one.number > earlier, _up(node))
+    said = [
+        "the head changed" if isinstance(entry, Head) else entry.why
+        for entry in (one.entry for one in between)
+        if isinstance(entry, Head | Cut | Drop | Replace | Strip)
+    ]
+    return "; ".join(reversed(said)) if said else None
 
 
 def _rebilled(one: Departure, earlier: Departure, measure: Measure) -> int:
