@@ -41,6 +41,7 @@ from ctxalgebra import (
     remind,
     reply,
     send,
+    timeline,
     tool_result,
     travel,
     user,
@@ -617,6 +618,27 @@ def test_a_loop_that_must_keep_its_thinking_gets_its_head_behind_the_handoff():
     assert after.head.system == "b"
     assert [type(node.entry).__name__ for node in path(after)[-3:]] == ["Note", "Message", "Head"]
     assert summary_depth(after) == 1
+
+
+@pytest.mark.parametrize("binding", ["prefix", "leading", "none"])
+@pytest.mark.parametrize("target", range(2, 9))
+def test_what_is_told_of_a_place_is_what_a_journey_keeps(binding, target):
+    """Also where the head is another one since, so that thinking goes."""
+    old = Head(Route(binding=binding), system="a")
+    session, _ = send(record(Session(), old, user("go")))
+    session = record(reply(session, "completed", assistant(Thinking("t", "s"))), user("on"))
+    session, _ = send(session)
+    session = reply(session, "completed", assistant(Thinking("t", "s"), ToolCall("x", "read")))
+    session = record(session, tool_result("x", "1"), user("more"))
+    session = round_of(record(session, Head(old.route, system="b")), 7)
+    plan = plan_travel(session, target=f"#{target}", handoff=NOTES)
+    told = plan_checkpoint(session, "zz", target=f"#{target}").kept
+    assert told.messages == plan.after.messages - 1
+    assert told.tokens == plan.after.tokens - chars4(frame(plan.facts, plan.handoff))
+    rows = timeline.checkpoints(label(session, target, "zz"), part="zz").rows
+    assert [(row.messages, row.tokens) for row in rows] == [
+        (told.messages, told.tokens - chars4(Head(old.route, system="b")))
+    ]
 
 
 def test_w14_what_is_said_beside_a_call_is_no_answer():

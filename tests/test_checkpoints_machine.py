@@ -55,6 +55,7 @@ from ctxalgebra import (
     record,
     reply,
     send,
+    timeline,
     tool_result,
     travel,
     user,
@@ -67,6 +68,7 @@ from ctxalgebra.checkpoints.refusals import REFUSALS, Refusal
 from ctxalgebra.codecs import journal
 from ctxalgebra.laws import check_journal
 from ctxalgebra.laws.playing import MOVES
+from ctxalgebra.timeline import views
 
 events = sys.modules["ctxalgebra.events"]
 
@@ -77,6 +79,7 @@ HEADS = (Head(system="a"), Head(system="b"), Head(Route(binding="leading"), syst
 NOTES = {"goal": "find the bug", "state": "seen", "next": "go on"}
 HANDOFF = build_handoff(NOTES)
 REMINDER = user("[Context reminder]")
+FACTS = provenance.Facts(0, "a", 0, 0, "b", 0, "c", open=True)
 
 
 def shown_at(session, number):
@@ -276,7 +279,7 @@ class Travels(RuleBasedStateMachine):
             return
         assert project(after) == project(before)
         assert labels(after)[found.number] == name
-        assert found.kept.messages == at_leaf(before, found.number).view.end
+        assert found.kept == self.kept_at(before, found.number)
         if goal is None:
             assert not open_calls(at_leaf(before, found.number))
             assert found.number == self.naive_place()
@@ -325,6 +328,15 @@ class Travels(RuleBasedStateMachine):
         call = calls[-1] if by_call and calls else ""
         self.go(target, ticket, call)
 
+    @rule(kind=st.sampled_from(["travel", "checkpoint", "read"]))
+    def go_back_at_once(self, kind):
+        self.results(all_of=True)
+        place = self.naive_place()
+        self.turn([kind], "  ", "completed")
+        self.results(all_of=True)
+        if place >= 0:
+            self.go(f"#{place}", None, "")
+
     @rule(said=st.sampled_from(WORDS), at=st.integers(0, 200))
     def leave_while_spoken_to(self, said, at):
         self.work(1, 1)
@@ -371,6 +383,15 @@ class Travels(RuleBasedStateMachine):
         if plan.code == "mixed-tool-batch":
             assert len(self.session.view.open) > 1
             assert call in self.session.view.open
+
+    def kept_at(self, session, number):
+        """Arrive there with some handoff, and take that away again."""
+        landed = travelling._arrived(session, travel(session, number), FACTS, HANDOFF)
+        request = project(landed)
+        over = 1 + len(travelling._waiting(session))
+        over -= sum(message.empty for _, message in travelling._waiting(session))
+        messages = request.messages[: len(request.messages) - over]
+        return receipts.Size(len(messages), chars4(request.head) + sum(map(chars4, messages)))
 
     def missed(self, target):
         """Say whether anything but rounds of our own tools would go, looking at each entry."""
@@ -428,6 +449,10 @@ class Travels(RuleBasedStateMachine):
             if not message.empty and not self.reminds(find(before, number))
         ]
         assert list(request.messages[len(request.messages) - len(waiting) :]) == waiting
+        # What was told in front of it is so.
+        (row,) = timeline.checkpoints(label(before, plan.target.number, "zz"), part="zz").rows[-1:]
+        assert row.messages == plan.after.messages - 1 - len(waiting)
+        assert row.tokens == sum(map(chars4, request.messages[: row.messages]))
         # It goes somewhere.
         landed = travel(before, plan.target.number)
         place = plan.ticket.place
@@ -665,7 +690,11 @@ def step_of(module, name, new):
 
 
 def without_tickets(sound):
-    return lambda session, place, name, goal: evolve(sound(session, place, name, goal), place=0)
+    def ticket(*given):
+        found = sound(*given)
+        return found if isinstance(found, Refusal) else evolve(found, place=0)
+
+    return ticket
 
 
 def forgets_waiting(sound):
@@ -723,6 +752,12 @@ MUTANTS = {
     "each distance is zero": inside(travelling, "_is_shown", lambda _: lambda *_given: True),
     "calls of our own are missed": inside(
         travelling, "newest_work", lambda _: lambda session: session.leaf.number
+    ),
+    "a view tells of the bare entry": inside(
+        views, "travel", lambda _: lambda session, n: at_leaf(session, n)
+    ),
+    "the head of then is told of": inside(
+        views, "kept", lambda _: lambda _session, landed: (landed.view, landed.view.end)
     ),
     "what is abandoned is not told": plans(abandoned=lambda _: ()),
     "depth counts nothing": plans(depth_after=lambda plan: plan.depth_before),

@@ -37,16 +37,19 @@ from ctxalgebra import (
     ToolCall,
     Usage,
     UsageReport,
+    abandon,
     assistant,
     at_leaf,
     label,
     log,
+    open_calls,
     path,
     record,
     reply,
     send,
     system,
     tool_result,
+    travel,
     user,
 )
 from ctxalgebra.checkpoints.provenance import summary_depth
@@ -340,7 +343,10 @@ def test_checkpoints_are_the_labels_and_the_root(moves, limit, part):
     expected = sorted(numbers(rest), key=lambda n: (n not in on_path, -n))
     assert numbers(rest) == expected
     for found in view.rows:
-        there = at_leaf(session, found.row.number)
+        there = travel(session, found.row.number)
+        for call in open_calls(there):
+            there = abandon(there, call, "it went elsewhere")
+        assert there.head == session.head
         assert found.messages == there.view.end
         assert found.row.archived == (found.row.number not in on_path)
         assert found.handoffs == summary_depth(there)

@@ -22,14 +22,25 @@ from ctxalgebra.checkpoints.targets import (
     save_point,
 )
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.events import label
+from ctxalgebra.events import abandon, label, open_calls, travel
 from ctxalgebra.explain import carried
 from ctxalgebra.model.checks import check_text, check_type, mistyped
-from ctxalgebra.model.session import Session, at_node, check_session, find
+from ctxalgebra.model.gate import record
+from ctxalgebra.model.parts import user
+from ctxalgebra.model.session import Session, check_session, find
 from ctxalgebra.model.view import Measure, View, weigh
 from ctxalgebra.tokens import chars4
 
-__all__ = ["Receipt", "Size", "checkpoint", "checkpoint_before_cut", "plan_checkpoint", "size_of"]
+__all__ = [
+    "GIVEN_UP",
+    "Receipt",
+    "Size",
+    "checkpoint",
+    "checkpoint_before_cut",
+    "kept",
+    "plan_checkpoint",
+    "size_of",
+]
 
 Status: TypeAlias = Literal["created", "present"]
 
@@ -46,6 +57,24 @@ def size_of(view: View, measure: Measure) -> Size:
     """Count what a view shows; costs what is new since the last call."""
     tokens = view.slots.total(measure, view.end) + weigh(measure, view.head)
     return Size(view.end, tokens)
+
+
+GIVEN_UP = "The conversation went elsewhere before this call had a result."
+"""The result of a call that has none where a journey lands."""
+
+
+def kept(session: Session, landed: Session) -> tuple[View, int]:
+    """Say what a journey that has landed keeps: a view, and how many of its messages.
+
+    Calls that are open there get their errors, and the current head holds, as `apply_travel` does
+    it; where a loop has to keep its thinking, that is so behind the handoff, which isn't counted.
+    """
+    for call in open_calls(landed):
+        landed = abandon(landed, call, GIVEN_UP)
+    if landed.head == session.head:
+        return landed.view, landed.view.end
+    view = record(landed, user("."), session.head).view
+    return view, view.end - 1
 
 
 @frozen
@@ -136,15 +165,15 @@ def _receipt(
     if conflict is not None and is_addressable(old):
         text = f"the entry has the label {old!r:.80}: use that"
         return Refusal("label-displaces-existing", text)
-    view = at_node(session, find(session, number, along="log")).view
+    view, end = kept(session, travel(session, number))
     here, point = find(session, number), save_point(session, number)
     since = None if here is None or point is None else here.depth - point.depth
     return Receipt(
         "present" if old == name else "created",
         name,
         number,
-        view.slots.messages[view.end - 1].role if view.end else "",
-        size_of(view, measure),
+        view.slots.messages[end - 1].role if end else "",
+        Size(end, view.slots.total(measure, end) + weigh(measure, view.head)),
         since,
         "" if old == name else old,
         notices,

@@ -27,7 +27,7 @@ from ctxalgebra.checkpoints.provenance import (
     turn_open,
     was_left,
 )
-from ctxalgebra.checkpoints.receipts import Size, size_of
+from ctxalgebra.checkpoints.receipts import GIVEN_UP, Size, size_of
 from ctxalgebra.checkpoints.refusals import Refusal
 from ctxalgebra.checkpoints.targets import (
     LONGEST_TARGET,
@@ -54,7 +54,6 @@ __all__ = ["ReturnTicket", "TravelPlan", "apply_travel", "plan_travel"]
 
 Journey: TypeAlias = Literal["fold", "rehydrate", "fork"]
 
-_GIVEN_UP = "The conversation went elsewhere before this call had a result."
 _LONGEST = 40_000
 """So many characters may the slots of a handoff have: it is to make a context smaller."""
 
@@ -389,7 +388,7 @@ def _waiting(session: Session) -> list[tuple[int, Message]]:
 def _arrived(session: Session, landed: Session, facts: Facts, handoff: Handoff) -> Session:
     """Record what follows the landing."""
     for call in open_calls(landed):
-        landed = abandon(landed, call, _GIVEN_UP)
+        landed = abandon(landed, call, GIVEN_UP)
     waiting = [message for _, message in _waiting(session)]
     landed = record(landed, note(facts), frame(facts, handoff), *waiting)
     if landed.head != session.head and not landed.view.holds_loop(HEAD):

@@ -7,9 +7,11 @@ ask `stop` once every 64 entries, and say why they ended.
 from __future__ import annotations
 
 from ctxalgebra.checkpoints.provenance import summary_depth
+from ctxalgebra.checkpoints.receipts import kept
 from ctxalgebra.errors import InvalidArgument
+from ctxalgebra.events import travel
 from ctxalgebra.model.checks import check_text, check_type
-from ctxalgebra.model.session import Node, Session, at_node, check_session, find
+from ctxalgebra.model.session import Node, Session, check_session, find
 from ctxalgebra.timeline.children import Children, Stop, halted, nearest
 from ctxalgebra.timeline.rows import Rows, joined
 from ctxalgebra.timeline.values import (
@@ -115,8 +117,9 @@ def checkpoints(
 ) -> CheckpointView:
     """Show what can be gone back to by name: the root, and every entry with a label.
 
-    Tells of each how many messages stand there and what they weigh: what would be kept. Those
-    that are archived are found in one walk, back to the oldest that is shown.
+    Tells of each how many messages a journey there would keep, and what they weigh. Those that are
+    archived are found in one walk, back to the oldest that is shown, and for each the entries that
+    were recorded since are looked at once more.
 
     Args:
         session: all of its branches.
@@ -150,11 +153,11 @@ def checkpoints(
     nodes = {number: find(session, number) for number in names}
     away = {number for number, found in nodes.items() if found is None}
     rest = sorted(names - root, key=lambda number: (number in away, -number))
-    kept = [*root, *rest][:limit]
+    shown = [*root, *rest][:limit]
     visited = 0
-    ended: Ended = "limit" if len(kept) < len(names) else ""
+    ended: Ended = "limit" if len(shown) < len(names) else ""
     at = session.last
-    missing = away.intersection(kept)
+    missing = away.intersection(shown)
     while missing and at is not None:
         if halted(stop, visited):
             ended = "stopped"
@@ -165,14 +168,14 @@ def checkpoints(
             nodes[at.number] = at
         at = at.previous
     found: list[Checkpoint] = []
-    for number in kept:
+    for number in shown:
         node = nodes[number]
         if node is not None:
-            there = at_node(session, node)
+            landed = travel(session, number)
             row = rows.row(node, archived=number in away)
-            end = there.view.end
-            tokens = there.view.slots.total(measure, end)
-            found.append(Checkpoint(row, end, tokens, summary_depth(there)))
+            view, end = kept(session, landed)
+            tokens = view.slots.total(measure, end)
+            found.append(Checkpoint(row, end, tokens, summary_depth(landed)))
     return CheckpointView(tuple(found), len(names), ended, visited)
 
 
