@@ -389,16 +389,30 @@ def test_the_command_lists_skills_and_problems(tmp_path, capsys):
         ["secret", "a", "person", "2", "x"],
         ["tdd", "the", "model", "1", "Test", "first"],
     ]
-    assert out.splitlines()[8].startswith("invalid-yaml: ")
-    assert out.splitlines()[9].startswith("missing-field: ")
+    assert out.splitlines()[8].startswith("missing-field: ")
+    assert out.splitlines()[9].startswith("invalid-yaml: ")
     assert "\x1b" not in out
     code, out, err = command(capsys, tmp_path, "--json")
     told = json.loads(out)
     assert [row["name"] for row in told["skills"]] == ["deploy", "secret", "tdd"]
     assert [row["needs"] for row in told["skills"]] == [["tdd"], [], []]
     assert [row["for_model"] for row in told["skills"]] == [True, False, True]
-    assert [row["code"] for row in told["problems"]] == ["invalid-yaml", "missing-field"]
+    assert [row["code"] for row in told["problems"]] == ["missing-field", "invalid-yaml"]
     assert told["listed_tokens"] > 0
+
+
+@pytest.mark.parametrize("body", ["", "\n\n \t\n", "\ufeff"])
+def test_a_file_that_says_nothing_is_no_skill_anywhere(tmp_path, capsys, body):
+    put(tmp_path, "empty", front("name: empty", "description: x", body=body))
+    put(tmp_path, "a")
+    read = read_skills(tmp_path)
+    told = json.loads(command(capsys, tmp_path, "--json")[1])
+    assert [skill.name for skill in read.skills] == [row["name"] for row in told["skills"]] == ["a"]
+    (problem,) = read.problems
+    assert (problem.code, problem.field) == ("missing-field", "body")
+    assert [(row["code"], row["field"]) for row in told["problems"]] == [("missing-field", "body")]
+    with pytest.raises(DecodeError, match="missing-field"):
+        read_skill(front("name: a", "description: x", body=body))
 
 
 def test_the_command_without_skills_or_problems(tmp_path, capsys):

@@ -8,7 +8,7 @@ from functools import cmp_to_key
 
 import pytest
 from attrs import evolve
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ctxalgebra import InvalidArgument
@@ -212,6 +212,30 @@ def test_w31_a_name_alone_is_no_catalogue():
     assert catalogue.leftover("git /s/git/SKILL.md", [GIT])
 
 
+@settings(max_examples=60)
+@given(
+    st.lists(st.text("/sk1", max_size=12), max_size=60),
+    st.lists(st.text("/sk1", min_size=1, max_size=14), max_size=30).map(" ".join),
+    st.booleans(),
+    st.booleans(),
+)
+def test_of_many_skills_the_same_are_told_as_of_each_alone(paths, prompt, marked, long):
+    paths = [f"/a/long/folder/{path}" if long and path else path for path in paths]
+    prompt = prompt.replace(" ", " /a/long/folder/") if long else prompt
+    prompt = f"<available_skills> {prompt}" if marked else prompt
+    skills = [Skill(path[-2:], path=path) for path in dict.fromkeys(paths)]
+    alone = [catalogue.leftover(prompt, [skill]) for skill in skills]
+    assert catalogue.leftover(prompt, skills) == any(alone)
+
+
+def test_many_skills_are_looked_for_in_one_pass():
+    many = [Skill(f"n{at}", path=f"/skills/{at}/SKILL.md") for at in range(4_000)]
+    told = " ".join(f"/skills/{at}/SKILL" for at in range(4_000))
+    assert not catalogue.leftover(told, many)
+    assert catalogue.leftover(f"{told} n7 /skills/7/SKILL.md", many)
+    assert not catalogue.leftover(f"{told} /skills/7/SKILL.md", many)
+
+
 PIECES = st.lists(
     st.sampled_from(
         [INTRO, catalog("git"), catalog("foreign"), catalogue.PREAMBLE, "<available_skills>",
@@ -344,6 +368,10 @@ GROWING = {
         f"{catalogue.PREAMBLE}\n" * (n // 80) + catalog("x"), [GIT], ""
     ),
     "lines in front": lambda n: catalogue.replaced("\n" * n + INTRO + catalog("git"), [GIT], ""),
+    "skills and words": lambda n: catalogue.leftover(
+        "/s/word1 /s/word2 ab " * (n // 21),
+        [Skill(f"x{at}", path=f"/s/word{at}/SKILL.md") for at in range(n // 100)],
+    ),
     "names": lambda n: catalogue.leftover("<name>" * (n // 6), [GIT]),
     "blanks": lambda n: texts.one_line("a" + " \x00" * (n // 2) + "b"),
     "tokens": lambda n: groups.token("_ " * (n // 2)),

@@ -120,7 +120,8 @@ def read_skill(text: str, path: str = "", *, name: str = "") -> Skill:
         name: what it is called where it says nothing itself, as its folder.
 
     Raises:
-        DecodeError: with `path` and the line: `missing-field`, there is no name or no description;
+        DecodeError: with `path` and the line: `missing-field`, there is no name, no description, or
+            nothing behind the front matter (`body`);
             `wrong-type`, one is a list or a mapping; `invalid-argument`, a name with controls or of
             more than `groups.NAME` units, or `disable-model-invocation` is neither yes nor no;
             `unreadable`, the front matter is too long; and as `cassette.read_yaml`.
@@ -133,7 +134,7 @@ def read_skill(text: str, path: str = "", *, name: str = "") -> Skill:
     check_text(path, "path")
     check_text(name, "name")
     file = path or None
-    front, _ = frontmatter(text)
+    front, body = frontmatter(text)
     fields = _fields(front, file) if front else {}
 
     def scalar(field: str) -> str:
@@ -145,7 +146,7 @@ def read_skill(text: str, path: str = "", *, name: str = "") -> Skill:
 
     called = scalar("name") or trim(name)
     about = description(scalar("description"))
-    for field, value in (("name", called), ("description", about)):
+    for field, value in (("name", called), ("description", about), ("body", trim(body))):
         if not value:
             raise DecodeError("missing-field", file=file, line=1, field=field)
     if len(units(called)) > NAME or CONTROLS.search(called):

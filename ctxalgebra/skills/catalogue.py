@@ -29,6 +29,8 @@ _TOKEN = re.compile("|".join(map(re.escape, (PREAMBLE, _OPEN, _CLOSE))))
 _NAME = re.compile("<name>([^<]*)</name>")
 _MARKER = re.compile(rf"<available_skills[{SPACE}>]", re.ASCII | re.IGNORECASE)
 _LINES: Final = 2
+_FEW, _KEY = 16, 8
+_NOTHING: Final[dict[int, set[str]]] = {}
 
 
 class Block(NamedTuple):
@@ -108,6 +110,24 @@ def replaced(prompt: str, skills: Iterable[Skill], text: str) -> str:
     return "".join(parts) + prompt[at:]
 
 
+def _occurring(prompt: str, texts: Iterable[str]) -> frozenset[str]:
+    """Give those of some texts that stand in a prompt, which is read once if they are many."""
+    wanted = frozenset(texts)
+    if len(wanted) <= _FEW or "" in wanted:
+        return frozenset(text for text in wanted if text in prompt)
+    size = min(_KEY, *map(len, wanted))
+    begun: dict[str, dict[int, set[str]]] = {}
+    for text in wanted:
+        begun.setdefault(text[:size], {}).setdefault(len(text), set()).add(text)
+    found: set[str] = set()
+    for at in range(len(prompt) - size + 1):
+        for length, ones in begun.get(prompt[at : at + size], _NOTHING).items():
+            text = prompt[at : at + length]
+            if text in ones:
+                found.add(text)
+    return frozenset(found)
+
+
 def leftover(prompt: str, skills: Iterable[Skill]) -> bool:
     """Say whether a prompt looks as if it still showed skills: a person should know.
 
@@ -123,13 +143,11 @@ def leftover(prompt: str, skills: Iterable[Skill]) -> bool:
     if PREAMBLE in prompt:
         return True
     known = [skill for skill in skills if skill.visible]
+    paths = _occurring(prompt, (skill.path for skill in known if skill.path))
     if _MARKER.search(prompt):
         shown = {name[1] for name in _NAME.finditer(prompt)}
-        return any(
-            quoted(skill.name) in shown or bool(skill.path and skill.path in prompt)
-            for skill in known
-        )
-    return any(bool(s.path and s.path in prompt and s.name in prompt) for s in known)
+        return any(quoted(skill.name) in shown or skill.path in paths for skill in known)
+    return bool(_occurring(prompt, (skill.name for skill in known if skill.path in paths)))
 
 
 @frozen

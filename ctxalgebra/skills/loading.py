@@ -45,6 +45,15 @@ _KEY = re.compile(
     r"(?:\"[^\"]*+\"[ \t]*+|'[^']*+'[ \t]*+|[^\s:#\-\[{\"'][^:]*+|-[^\s:][^:]*+):(?:\s|\Z)"
 )
 _FILE = re.compile(r"[/\\]SKILL\.md\Z", re.ASCII | re.IGNORECASE)
+_BREAK: Final = r"[\n\r\u2028\u2029]"
+_SOURCE: Final = r"(S)(?=ource[ \t]++directory[ \t]*+:)"
+_HEAD = re.compile(
+    rf"\A{_SOURCE}|(?:\A|(?<={_BREAK}))([ \t]{{0,3}})#(#{{0,5}}[ \t]++Loaded[ \t]++skill[ \t]*+:"
+    rf"(?:(?!{_BREAK}).)*+)(?:((?:\r\n|{_BREAK})[ \t]{{0,3}}){_SOURCE})?",
+    re.ASCII | re.DOTALL | re.IGNORECASE,
+)
+"""What looks as only the head of a skill does: its line, and the folder behind it or in front."""
+
 _TAG = re.compile(rf"<(?=[{SPACE}]*+(?:/[{SPACE}]*+)?skill-orchestrator)", re.ASCII | re.IGNORECASE)
 
 
@@ -204,14 +213,22 @@ def _listed(words: Sequence[str]) -> str:
 def section(skill: Skill, text: str) -> str:
     r"""Write one skill as it stands among others: its name, its folder, its text.
 
-    A tag that would close what it stands in is escaped (W36).
+    A tag that would close what it stands in is escaped (W36), and so is what would pass for the
+    head of another skill, or for the folder of this one; any other text stays word for word.
 
     >>> section(Skill("a", path="/s/a/SKILL.md"), "Do it")
     '## Loaded skill: a\nSource directory: /s/a\n\nDo it'
     """
     where = one_line(folder(skill.path))
-    body = _TAG.sub("&lt;", text)
+    body = _HEAD.sub(_escaped, _TAG.sub("&lt;", text))
     return f"## Loaded skill: {one_line(skill.name)}\nSource directory: {where}\n\n{body}"
+
+
+def _escaped(head: re.Match[str]) -> str:
+    first, indent, line, gap, source = head.groups()
+    if first:
+        return f"&#{ord(first)};"
+    return f"{indent}&#35;{line}" + (f"{gap}&#{ord(source)};" if source else "")
 
 
 def bundle(
