@@ -16,6 +16,7 @@ from ctxalgebra import (
     Drop,
     Head,
     InvalidArgument,
+    Message,
     Replace,
     Route,
     Sent,
@@ -400,6 +401,61 @@ def test_never_travelling_costs_what_an_agent_that_does_not_travel_pays(name, st
     assert row["saved"] == row["without_journeys"]["cost"] - row["cost"]
 
 
+def beside(steps):
+    """Run an agent, and beside it one that does the same but for the journeys that succeed."""
+    travelled = stayed = record(Session(), HEAD, user(TASK))
+    for number, (name, value) in enumerate(steps):
+        if name == "ask":
+            travelled, stayed = (record(one, user(value)) for one in (travelled, stayed))
+            continue
+        arguments = {"name": value} if name == "checkpoint" else {"path": value}
+        if name == "travel":
+            arguments = {"target": value, "handoff": {**NOTES, "goal": f"goal {number}"}}
+        call = ToolCall(f"c{number:03}", name, json.dumps(arguments))
+        before = len(departures(travelled)), len(travelled)
+        travelled = reply(send(travelled)[0], "completed", assistant(call))
+        asked = travelled
+        if name == "read":
+            result = tool_result(call.id, f"{number:0400}", name="read")
+            travelled = record(travelled, result)
+        else:
+            travelled = respond_travel(travelled, call)
+        if name == "travel" and travelled.leaf.parent is not asked.leaf:
+            assert before < (len(departures(travelled)), len(travelled))
+            continue
+        stayed = reply(send(stayed)[0], "completed", assistant(call))
+        stayed = record(stayed, *(n.entry for n in log(travelled)[len(asked):]
+                                  if isinstance(n.entry, Message)))  # fmt: skip
+    return send(travelled)[0], send(stayed)[0]
+
+
+PLACES = st.sampled_from(["root", "a", "b", "goal-3-raw", "goal-5-raw", "#12", "#20"])
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(st.just("read"), st.just("x.py")),
+            st.tuples(st.just("ask"), st.just("go on")),
+            st.tuples(st.just("checkpoint"), st.sampled_from("ab")),
+            st.tuples(st.just("travel"), PLACES),
+        ),
+        max_size=20,
+    ),
+    st.sampled_from(sorted(CACHES)),
+)
+def test_whatever_the_journeys_never_travelling_is_as_if_nobody_had(steps, name):
+    travelled, stayed = beside(steps)
+    found = weigh_recorded(travelled, cache=name)
+    assert found.run.silent == 0
+    if found.without is None:
+        assert found.why in (NO_JOURNEY, FORKED)
+        return
+    expected = weigh_recorded(stayed, cache=name).run
+    for figure in ("requests", "input", "largest", "cached", "cost", "written", "misses"):
+        assert getattr(found.without, figure) == getattr(expected, figure)
+
+
 def test_a_fold_that_is_stayed_with_pays():
     steps = [
         *STEPS[:8], *[("read", {"path": f"{n}.py"}) for n in range(30)], ("say", "Fixed."),
@@ -529,6 +585,27 @@ def test_hostile_facts_give_figures_or_none():
     assert claimed(4, place=0).why == FORKED
     # A call that nobody made asked for nothing.
     assert claimed(0, call="nobody").without.requests == claimed(0).without.requests
+
+
+NUMBERS = st.integers(0, 9)
+
+
+@given(st.lists(st.tuples(NUMBERS, NUMBERS, NUMBERS, NUMBERS, st.booleans()), max_size=4))
+def test_whatever_is_claimed_it_does_not_fall(claims):
+    session = record(Session(), user("Fix it"))
+    session = reply(send(session)[0], "completed", assistant(ToolCall("c", "read")))
+    session = record(session, tool_result("c", "x", name="read"))
+    for origin, entry, landed, place, answers in claims:
+        with suppress(CtxError):
+            session = at_leaf(session, landed)
+            at = Facts(origin, "root", entry, landed, "t", place, "c", open=True)
+            session = record(session, note(at), frame(at, build_handoff(NOTES)))
+            if answers:
+                session = record(session, tool_result("c", "y", name="read"))
+            session = record(send(session)[0])
+    for name in CACHES:
+        row = recorded_row(weigh_recorded(session, cache=name))
+        assert row["why_not"] or row["without_journeys"]["cost"] >= 0
 
 
 def test_without_a_journey_there_is_nothing_to_set_beside():

@@ -13,7 +13,8 @@ What never travelling would have cost is told by these assumptions, and by no ot
   none.
 
 Where these say nothing it is not told: where a decision behind a journey touches what stands in
-front of its handoff, or a journey went to what was never on the line (a fork to another branch).
+front of its handoff, or a journey went to what was never on the line (a fork to another branch, or
+the message that asked for another journey).
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ __all__ = ["Move", "Recorded", "recorded_row", "recorded_verdict", "weigh_record
 
 NO_JOURNEY = "nobody travelled with a handoff"
 TOUCHED = "a decision behind a journey changed what stands in front of its handoff"
-FORKED = "a journey went to a branch that was not on the line before"
+FORKED = "a journey went to what was not on the line before"
 
 
 @frozen
