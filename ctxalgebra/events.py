@@ -230,9 +230,17 @@ def travel(session: Session, target: int) -> Session:
     return landed
 
 
+_DECIDED: Fold[int] = Fold(
+    "decided", -1, lambda _, node, _view: node.number, along="log", reads=DECISIONS
+)
+
+
 def _landing(session: Session, node: Node) -> int:
     if type(node.entry) is Sent:
         return -1 if node.parent is None else node.parent.number
+    # A long run of notes is gone through only where a decision could stand in it.
+    if fold(session, _DECIDED) < node.number:
+        return node.number
     landing = node
     for child in behind(session, node):
         if isinstance(child.entry, Message | Sent | Reply):

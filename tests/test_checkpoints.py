@@ -1041,6 +1041,46 @@ def test_a_journey_along_the_path_looks_at_no_nodes_in_between(monkeypatch):
     assert len(looked) < 12
 
 
+def test_a_run_of_notes_costs_nothing_where_no_edit_stands_behind_it(monkeypatch):
+    run = record(talk(), user("on"), *(Note("n", str(n)) for n in range(10_000)), user("end"))
+    target = f"#{complete_places(talk()).newest + 5}"
+    plan_travel(run, target=target, handoff=NOTES)
+    looked = []
+    real = find
+
+    def counting(*args, **more):
+        looked.append(args)
+        return real(*args, **more)
+
+    monkeypatch.setattr("ctxalgebra.events.find", counting)
+    plan = plan_travel(run, target=target, handoff=NOTES)
+    assert plan.facts.landed == plan.target.number
+    assert len(looked) < 100
+    # An edit behind the run is no place to land on, but one has to look.
+    edited = record(run, Cut(7, user("before"), "for room", breaks=True))
+    looked.clear()
+    assert plan_travel(edited, target=target, handoff=NOTES).facts == evolve(
+        plan.facts, origin=edited.leaf.number, place=edited.leaf.number
+    )
+    assert 9_000 < len(looked) < 11_000
+    inside = record(travel(run, plan.target.number), Cut(7, user("before"), "room", breaks=True))
+    there = record(inside, user("later"))
+    assert plan_travel(there, target=f"#{inside.leaf.number}", handoff=NOTES).facts.landed == (
+        inside.leaf.number
+    )
+
+
+def test_a_copy_of_a_handoff_counts_where_it_landed_and_nowhere_else():
+    after = went(asked(talk()), "root", call="t1")
+    (found,) = handoffs(after)
+    pair = (after.leaf.parent.entry, after.leaf.entry)
+    assert summary_depth(record(after, *pair)) == 1
+    assert summary_depth(record(at_leaf(after, 5), *pair)) == 0
+    copied = record(at_leaf(after, found.facts.landed), *pair)
+    assert [again.facts for again in handoffs(copied)] == [found.facts]
+    assert archives(copied) == archives(after)
+
+
 def test_save_points_are_found_among_labels(visits):
     session = long_session(2_000)
     for number in range(1, 1_500, 3):

@@ -11,6 +11,7 @@ Source: travel, sections 11 and 12.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Literal, TypeAlias
 
 from attrs import frozen
@@ -56,6 +57,9 @@ Journey: TypeAlias = Literal["fold", "rehydrate", "fork"]
 
 _LONGEST = 40_000
 """So many characters may the slots of a handoff have: it is to make a context smaller."""
+
+_NEAR = 64
+"""A request that was sent behind the landing is looked for among so many entries."""
 
 _BESIDE = (Label, Note, UsageReport, Ask, Answer)
 
@@ -133,7 +137,8 @@ def plan_travel(
     """Say what travelling would do, or why it can't be done; record nothing.
 
     After the first question about a session, travelling along the path looks at a number of entries
-    that doesn't depend on the length of the session.
+    that doesn't depend on the length of the session: at those behind the target up to the next
+    message or request only where a cut or another edit was recorded behind it.
 
     Args:
         session: read at its leaf.
@@ -357,7 +362,7 @@ def _cached(session: Session, head: Head, landing: int, measure: Measure) -> int
         broke = None if stood.flight >= 0 else stood.broke
         shown = stood.fixed if broke is None else min(stood.fixed, max(broke.at, 0))
     if there is not None and stood.head == head:
-        for child in behind(session, there):
+        for child in islice(behind(session, there), _NEAR):
             if type(child.entry) is Sent:
                 shown = stood.end
             if type(child.entry) not in _BESIDE:
