@@ -222,19 +222,56 @@ w  e  W  s/a/b/  s/a/b  s|a|b|  p  p  p  q  1  $  /a/  /  ,  [  ]  \  ;  ;  {  }
 )
 
 
-def test_w40_scripts_of_sed_that_are_taken_write_nothing(tmp_path):
+def taken_scripts():
     draw = random.Random(11)
     made = {"".join(draw.choices(PARTS, k=draw.randint(1, 7))) for _ in range(30_000)}
     taken = sorted(script for script in made if only_reads(f"sed -n '{script}' a"))
     assert 200 < len(taken) < len(made) // 3
-    assert not [script for script in taken if re.match(r"[0-9$! ]*[ewW]", script)]
-    if not (BASH and shutil.which("sed")):
-        pytest.skip("there is no sed to run")
+    return draw.sample(taken, 200)
+
+
+def test_w40_no_script_of_sed_that_is_taken_names_a_file_or_runs_something():
+    for script in taken_scripts():
+        assert not re.search(r"\A[0-9$!,;{ \n]*(?:[aberRwW:]|s/a/b/[ew])", script)
+
+
+@pytest.mark.skipif(not (BASH and shutil.which("sed")), reason="there is no sed to run")
+def test_w40_scripts_of_sed_that_are_taken_write_nothing(tmp_path):
     folder = scratch(tmp_path)
     before = state(folder)
-    for script in draw.sample(taken, min(len(taken), 400)):
+    for script in taken_scripts():
         run(folder, f"sed -n '{script}' a")
         assert state(folder) == before, script
+
+
+@pytest.mark.skipif(not BASH, reason="there is no bash to ask")
+def test_words_are_those_that_a_shell_makes():
+    draw = random.Random(3)
+    pieces = [
+        *"a'\"\\$# \tb=é!^%-/12+,:@]",
+        "'x y'",
+        '"a b"',
+        "\\\n",
+        "\\$",
+        '"\\$x"',
+        '"a\\"b"',
+        '"a\\\nb"',
+    ]
+    pieces += ["2>&1", ">/dev/null", "</dev/null", "&>/dev/null", '"$"', "'\\'"]
+    told = 0
+    for _ in range(3_000):
+        line = "cat " + "".join(draw.choices(pieces, k=draw.randint(1, 9)))
+        found = commands(line)
+        if found and len(found) == 1 and told < 250:
+            told += 1
+            out = subprocess.run(
+                [BASH, "-c", "exec 9>&1; cat() { printf '%s\\0' cat \"$@\" >&9; }\n" + line],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+            )
+            assert out.stdout.decode().split("\0")[:-1] == [word.text for word in found[0]], line
+    assert told == 250
 
 
 @given(st.lists(st.sampled_from(PARTS), max_size=8).map("".join))
@@ -267,5 +304,7 @@ def test_words_are_as_a_shell_makes_them():
         (True, True),
         (False,) * 2,
     ]
+    (words,) = commands("a 'b'2>&1 12>&2 c3</dev/null 4<d e\\\n5>/dev/null")
+    assert [word.text for word in words] == ["a", "b2", "c3", "e5"]
     assert commands(" ; \n") == ()
     assert not only_reads("")

@@ -19,8 +19,8 @@ _END: Final = r"(?=[ \t\n|;&]|\Z)"
 _PIECE = re.compile(
     rf"""(?P<gap>[ \t]++|\\\n)
     |(?P<end>\|\||&&|\|&?|;|\n)
-    |(?P<away>[0-9]?>&[0-9-]{_END}|(?:[0-9]|&)?>>?\|?[ \t]*+/dev/(?:null|stdout|stderr){_END}
-        |<[ \t]*+(?:/dev/null|(?!/dev/)[\w./~+,:@%-]++){_END})
+    |(?P<away>[0-9]*+>&[0-9-]{_END}|(?:[0-9]++|&)?>>?\|?[ \t]*+/dev/(?:null|stdout|stderr){_END}
+        |[0-9]*+<[ \t]*+(?:/dev/null|(?!/dev/)[\w./~+,:@%-]++){_END})
     |'(?P<raw>[^']*+)'
     |"(?P<said>(?:[^"\\$`]|\\.|\$(?=["|)/. \t]))*+)"
     |(?P<plain>(?:[\w./~+,:@%=^!\]-]|[^\x00-\x7f]|(?<=[^\s|;&])\#|\$(?=[ \t\n|;]|\Z))++|\\[^\n])
@@ -28,6 +28,7 @@ _PIECE = re.compile(
     re.ASCII | re.DOTALL | re.VERBOSE,
 )
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
+_DIGITS = re.compile(r"\A[0-9]+")
 _ESCAPED = re.compile(r"\\(?:\n|([\\$`\"]))")
 
 
@@ -72,7 +73,9 @@ def commands(line: str) -> tuple[tuple[Word, ...], ...] | None:
             if piece[0] == "\\\n":
                 continue
             if word is not None:
-                words.append(word)
+                # A number that stands at a word belongs to it, and not to what goes elsewhere.
+                number = "".join(_DIGITS.findall(piece[0])) if kind == "away" else ""
+                words.append(word._replace(text=word.text + number))
                 word = None
             if kind == "end" and words:
                 found.append(tuple(words))
