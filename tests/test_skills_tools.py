@@ -880,3 +880,15 @@ def test_the_tests_have_teeth(name, monkeypatch):
     monkeypatch.setattr(module, attribute, other)
     with pytest.raises(AssertionError):
         check()
+
+
+def test_a_note_with_half_a_character_is_passed_over():
+    """Else whatever is noted next on this path could not be recorded."""
+    start = Skills((Skill("a"), Skill("b")))
+    (note,) = noted(start, evolve(start, allowed=frozenset({"a"})))
+    forged = Note(note.name, note.data.replace('["a"]', '["\\ud800"]'))
+    session = record(Session(), forged)
+    found = skills_at(session, start)
+    assert found.allowed == frozenset()
+    more = record(session, *noted(found, evolve(found, allowed=frozenset({"b"}))))
+    assert skills_at(more, start).allowed == {"b"}

@@ -24,7 +24,7 @@ from ctxalgebra.model.head import Tool
 from ctxalgebra.model.parts import ToolCall, tool_result
 from ctxalgebra.model.session import Session, check_session
 from ctxalgebra.resident.activation import activate, activated_tools, active_tools, reset
-from ctxalgebra.resident.discovery import Capability, Found, Index, Ranking, capabilities, rank
+from ctxalgebra.resident.discovery import Capability, Found, Index, Ranking, indexed, rank
 from ctxalgebra.resident.policy import ToolPolicy, for_route
 from ctxalgebra.resident.reconcile import discoverable, texts
 
@@ -313,7 +313,7 @@ def respond_discovery(
     answer = _ANSWERS.get(call.name)
     if answer is None:
         raise InvalidArgument("invalid-argument", f"{call.name!r} finds nothing", field="call")
-    known = index if index is not None else Index((*capabilities(registered), *skills))
+    known = indexed(registered, skills) if index is None else index
     rank(known, "", ranking=ranking)
     place = _Place(session, policy, registered, known, bodies, ranking)
     if not for_route(policy, session.head.route).enabled:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, NamedTuple, cast
@@ -24,7 +25,7 @@ from typing import Any, NamedTuple, cast
 from attrs import evolve, frozen
 
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.model.checks import check_type, mistyped
+from ctxalgebra.model.checks import check_text, check_type, mistyped
 from ctxalgebra.model.entries import Note
 from ctxalgebra.model.parts import Message, Text
 from ctxalgebra.model.session import Fold, Node, Session, check_session, fold
@@ -116,7 +117,12 @@ def _object(data: str) -> Mapping[str, object]:
 
 
 def _texts(*values: object) -> bool:
-    return all(isinstance(value, str) for value in values)
+    """Say whether all are texts that a note can hold, which half a surrogate pair is not."""
+    with suppress(InvalidArgument):
+        for value in values:
+            check_text(value, "data")
+        return True
+    return False
 
 
 def _chosen(data: str) -> _Chosen | None:
@@ -138,7 +144,7 @@ def _expected(data: str) -> _Expected | None:
     given = _object(data)
     call, root, skills = given.get("call"), given.get("root"), given.get("skills")
     digests = members(skills)
-    if not _texts(call, root, *digests.values()) or not isinstance(skills, dict):
+    if not _texts(call, root, *digests, *digests.values()) or not isinstance(skills, dict):
         return None
     return _Expected(cast("str", call), cast("str", root), cast("Mapping[str, str]", digests))
 
