@@ -46,7 +46,7 @@ from ctxalgebra.resident import (
     respond_discovery,
     snapshot,
 )
-from ctxalgebra.resident.discovery import indexed
+from ctxalgebra.resident.index import indexed
 from ctxalgebra.resident.words import STOP, fold_word, stem, words_of
 from ctxalgebra.skills.records import Skill
 
@@ -646,3 +646,10 @@ def test_what_is_left_out_hides_nothing_that_is_not():
         names = [f.capability.name for f in rank(Index(items), "test", ranking=ranking)]
         assert names
         assert not hidden & {*names}
+
+
+@pytest.mark.parametrize("schema", ["", "{", "NaN", "[" * 100_000, '"\\ud800"'])
+def test_a_schema_that_is_no_json_weighs_nothing(schema):
+    index = Index((Capability("web", "Search", schema=schema), Capability("zip", "Search")))
+    for ranking in RANKINGS:
+        assert {f.capability.name for f in rank(index, "search", ranking=ranking)} == {"web", "zip"}

@@ -14,14 +14,8 @@ from ctxalgebra.resident.activation import (
     resident_tools,
     worth_activating,
 )
-from ctxalgebra.resident.discovery import (
-    RANKINGS,
-    Capability,
-    Found,
-    Index,
-    capabilities,
-    rank,
-)
+from ctxalgebra.resident.discovery import RANKINGS, Found, rank
+from ctxalgebra.resident.index import Capability, Index, capabilities, indexed
 from ctxalgebra.resident.policy import (
     LIBRARY,
     Conflict,
@@ -60,6 +54,7 @@ __all__ = [
     "discoverable",
     "for_route",
     "held_back",
+    "indexed",
     "plan_tools",
     "rank",
     "reconcile",

@@ -5,16 +5,10 @@ Theory of operation
 `rank` asks a ranking by name. `default` is ours: a query's words weigh by how few capabilities have
 them, most in a name, less in keywords, least in a description, and more where they make up all
 of a name. The sum counts by the share of the query that was found at all; how long a description
-is, or how often a word stands in it, counts for nothing.
-A word counts in full where it stands as it is, a little less with another ending, and half where
-it only begins a word. Equal scores stand in the order of the index. The rankings of the
-originals stand beside it under their names, each with its own faults.
+is, or how often a word stands in it, counts for nothing. Equal scores stand in the order of the
+index. The rankings of the originals stand beside it under their names, each with its own faults.
 
 Words that a quarter of the index has only weigh among what the others found.
-
-What a word finds is a lane: a byte a capability, its weight. Lanes are added as one long integer
-each, so a word that all capabilities have costs little more than a rare one, and nothing has to be
-guessed or left out; a postings list stands only for what is rare.
 """
 
 from __future__ import annotations
@@ -24,268 +18,37 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import lru_cache
-from itertools import accumulate, compress, groupby
-from math import log2
+from itertools import compress
 from operator import mul
 from struct import unpack
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
-from attrs import field, frozen
+from attrs import frozen
 
 from ctxalgebra.compat.memory_capabilities import score as original_score
 from ctxalgebra.compat.skills_ranking import score_skill
 from ctxalgebra.compat.toolpolicy_search import find_tools
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.model.checks import check_fields, check_items, check_text, check_type, mistyped
-from ctxalgebra.model.head import Tool
-from ctxalgebra.resident.words import LONGEST, STOP, stem, words_of
+from ctxalgebra.model.checks import check_text, check_type, mistyped
+from ctxalgebra.resident.index import (
+    FULL,
+    SHORTEST_BEGIN,
+    Capability,
+    Hits,
+    Index,
+    Terms,
+    hits_of,
+    number_of,
+)
+from ctxalgebra.resident.words import STOP, stem, words_of
 from ctxalgebra.skills.order import name_order
 from ctxalgebra.tokens import check_positive
 
-__all__ = [
-    "RANKINGS",
-    "Capability",
-    "Found",
-    "Index",
-    "Ranking",
-    "capabilities",
-    "indexed",
-    "rank",
-]
+__all__ = ["RANKINGS", "Found", "Ranking", "rank"]
 
-_NAME, _KEYWORD, _TEXT = 5, 4, 3
-_EXACT, _STEM, _BEGIN = 20, 19, 10
-_SHORTEST_BEGIN = 4
 _QUERY, _WORDS = 1_000, 32
-_DENSE, _LEAST = 16, 32
-_FULL: Final = _TEXT * _EXACT
-
-# A byte of a lane before it is a weight: in its low bits how a word is begun, the best one being
-# what all of them together give; above, where its stem stands, and 24 more for the word itself.
-_BEGUN: Mapping[int, int] = MappingProxyType({_TEXT: 1, _KEYWORD: 3, _NAME: 7})
-_OWN: Mapping[int, int] = MappingProxyType({_TEXT: 8, _KEYWORD: 16, _NAME: 24})
-_ITSELF: Final = 24
-
-
-def _values() -> bytes:
-    by_code = {code: weight * _BEGIN for weight, code in _BEGUN.items()}
-    for weight, code in _OWN.items():
-        for begun in range(8):
-            by_code[code + begun] = weight * _STEM
-            by_code[code + _ITSELF + begun] = weight * _EXACT
-    return bytes(by_code.get(code, 0) for code in range(256))
-
-
-_VALUES: Final = _values()
-_AT_MOST_FULL: Final = bytes(min(weight, _FULL) for weight in range(256))
-
-
-@frozen
-class Capability:
-    """Describe what can be found.
-
-    Args:
-        name: as it is called.
-        description: what it is for.
-        kind: `tool`, `skill`, or any other word.
-        keywords: further words.
-        schema: JSON Schema of a tool's parameters; the ranking `toolpolicy` weighs it.
-    """
-
-    name: str
-    description: str = ""
-    kind: str = "tool"
-    keywords: tuple[str, ...] = ()
-    schema: str = field(default="", repr=False)
-
-    def __attrs_post_init__(self) -> None:
-        check_fields(self, name=str, description=str, kind=str, schema=str)
-        check_items(self.keywords, str, "keywords")
-
-
-def capabilities(tools: Iterable[Tool]) -> tuple[Capability, ...]:
-    """Take tools as capabilities.
-
-    >>> capabilities([Tool("web", "Search")])[0].kind
-    'tool'
-    """
-    return tuple(Capability(t.name, t.description, schema=t.schema) for t in tools)
-
-
-class _Posting(NamedTuple):
-    """Who has a stem: place, weight, and the words that it stands for there."""
-
-    at: int
-    weight: int
-    words: frozenset[str]
-
-
-class _Dense(NamedTuple):
-    """The postings of a stem that many have, as lanes of codes: begun, its own, and by word."""
-
-    begun: int
-    own: int
-    words: Mapping[str, int]
-
-
-def _gather(item: Capability) -> tuple[dict[str, tuple[int, set[str]]], frozenset[str]]:
-    """List the stems of a capability with the best weight of each, and those of its name."""
-    found: dict[str, tuple[int, set[str]]] = {}
-    own: set[str] = set()
-    fields = ((_NAME, (item.name,)), (_KEYWORD, item.keywords), (_TEXT, (item.description,)))
-    for weight, texts in fields:
-        for text in texts:
-            runs = words_of(text)
-            for whole, parts in runs:
-                for word in {whole, *parts}:
-                    key = stem(word)
-                    known = found.setdefault(key, (weight, set()))
-                    known[1].add(word)
-                if weight == _NAME:
-                    own.update(map(stem, parts))
-            if weight != _TEXT and len(runs) > 1:
-                # `web_search` is also found as `websearch`.
-                joined = "".join(whole for whole, _ in runs)
-                found.setdefault(stem(joined), (weight, set()))[1].add(joined)
-    return found, frozenset(own)
-
-
-def _number(lane: bytes | bytearray) -> int:
-    return int.from_bytes(lane, "little")
-
-
-def _dense(having: tuple[_Posting, ...], total: int) -> _Dense:
-    begun, own = bytearray(total), bytearray(total)
-    words: dict[str, bytearray] = {}
-    for at, weight, spelled in having:
-        begun[at], own[at] = _BEGUN[weight], _OWN[weight]
-        for word in spelled:
-            words.setdefault(word, bytearray(total))[at] = _ITSELF
-    by_word = {word: _number(lane) for word, lane in words.items()}
-    return _Dense(_number(begun), _number(own), by_word)
-
-
-def _stretches(
-    ordered: tuple[str, ...], sizes: tuple[int, ...], many: int
-) -> Iterator[tuple[int, int]]:
-    """Give the stretches of stems with one beginning that have many postings together."""
-    spans = [(0, len(ordered))]
-    for length in range(_SHORTEST_BEGIN, LONGEST + 1):
-        parted: list[tuple[int, int]] = []
-        for first, last in spans:
-            end = first
-            for begin, same in groupby(key[:length] for key in ordered[first:last]):
-                start, end = end, end + sum(1 for _ in same)
-                if len(begin) == length and sizes[end] - sizes[start] > many:
-                    parted.append((start, end))
-        spans = parted
-        yield from spans
-
-
-class _Stems(NamedTuple):
-    """Postings by stem, as lists and where they are long as lanes."""
-
-    listed: Mapping[str, tuple[_Posting, ...]]
-    dense: Mapping[str, _Dense]
-
-    def begun(self, keys: Iterable[str], total: int) -> int:
-        """Give who has one of some stems, as the code of a word that is begun."""
-        lane, many = bytearray(total), 0
-        for key in keys:
-            if key in self.dense:
-                many |= self.dense[key].begun
-            else:
-                for at, weight, _ in self.listed[key]:
-                    lane[at] |= _BEGUN[weight]
-        return many | _number(lane)
-
-
-class _Terms(NamedTuple):
-    """What was indexed.
-
-    Fields: postings of `stems`, these in order (`ordered`), and for stretches of them that many
-    have, who has one of them (`begun`); of each capability the stems of its
-    `names` and `all` of its stems in order; and who is `called` by a stem that is the rarest one of
-    its name.
-    """
-
-    stems: _Stems
-    ordered: tuple[str, ...]
-    begun: Mapping[tuple[int, int], int]
-    names: tuple[frozenset[str], ...]
-    all: tuple[tuple[str, ...], ...]
-    called: Mapping[str, tuple[int, ...]]
-
-
-def _index(items: tuple[Capability, ...]) -> _Terms:
-    postings: dict[str, list[_Posting]] = {}
-    names: list[frozenset[str]] = []
-    stems: list[tuple[str, ...]] = []
-    for at, item in enumerate(items):
-        found, own = _gather(item)
-        names.append(own)
-        stems.append(tuple(sorted(found)))
-        for key, (weight, words) in found.items():
-            postings.setdefault(key, []).append(_Posting(at, weight, frozenset(words)))
-    listed = {key: tuple(having) for key, having in postings.items()}
-    total = len(items)
-    many = max(total // _DENSE, _LEAST)
-    dense = {key: _dense(each, total) for key, each in listed.items() if len(each) > many}
-    called: dict[str, list[int]] = {}
-    for at, own in enumerate(names):
-        if own:
-            rarest = min(own, key=lambda key: (len(listed[key]), key))
-            called.setdefault(rarest, []).append(at)
-    ordered = tuple(sorted(listed))
-    sizes = (0, *accumulate(len(listed[key]) for key in ordered))
-    both = _Stems(listed, dense)
-    spans = dict.fromkeys(_stretches(ordered, sizes, many))
-    return _Terms(
-        both,
-        ordered,
-        {span: both.begun(ordered[slice(*span)], total) for span in spans},
-        tuple(names),
-        tuple(stems),
-        {key: tuple(places) for key, places in called.items()},
-    )
-
-
-@frozen
-class Index:
-    """Hold capabilities in order, ready to be searched; what was indexed is no part of equality.
-
-    Raises:
-        InvalidArgument: `wrong-type`.
-
-    >>> len(Index((Capability("web"),)).items)
-    1
-    """
-
-    items: tuple[Capability, ...]
-    terms: _Terms = field(init=False, eq=False, repr=False)
-
-    def __attrs_post_init__(self) -> None:
-        check_items(self.items, Capability, "items")
-        object.__setattr__(self, "terms", _index(self.items))
-
-
-@lru_cache(maxsize=4)
-def indexed(tools: tuple[Tool, ...], others: tuple[Capability, ...] = ()) -> Index:
-    """Index tools and what else can be found, once for the same ones: the last four are kept.
-
-    Args:
-        tools: in order.
-        others: as skills; they stand behind.
-
-    Raises:
-        InvalidArgument: `wrong-type`.
-
-    >>> indexed((Tool("web"),)) is indexed((Tool("web"),))
-    True
-    """
-    return Index((*capabilities(tools), *others))
+_AT_MOST_FULL: Final = bytes(min(weight, FULL) for weight in range(256))
 
 
 @frozen
@@ -318,52 +81,12 @@ def _wanted(query: str) -> list[tuple[str, tuple[str, ...]]]:
     return (telling or runs)[:_WORDS]
 
 
-def _rarity(total: int, having: int) -> int:
-    return max(1, round(100 * log2(1 + (total - having + 0.5) / (having + 0.5))))
-
-
-def _begun(index: Index, word: str) -> int:
-    """Give who has a word that begins with this one."""
-    terms, total = index.terms, len(index.items)
-    if len(word) < _SHORTEST_BEGIN:
-        return 0
-    first = bisect_left(terms.ordered, word)
-    last = bisect_left(terms.ordered, f"{word}\U0010ffff")
-    known = terms.begun.get((first, last))
-    return terms.stems.begun(terms.ordered[first:last], total) if known is None else known
-
-
-class _Hits(NamedTuple):
-    """Who has a word: a lane of weights, how many they are, and how rare that is."""
-
-    lane: bytes
-    having: int
-    rare: int
-
-
-def _hits(index: Index, word: str) -> _Hits:
-    """Weigh the capabilities that have a word."""
-    key, total, stems = stem(word), len(index.items), index.terms.stems
-    # Where a stem stands itself, what it begins changes nothing.
-    codes = _begun(index, word)
-    if key in stems.dense:
-        codes |= stems.dense[key].own + stems.dense[key].words.get(word, 0)
-    else:
-        own = bytearray(total)
-        for at, weight, words in stems.listed.get(key, ()):
-            own[at] = _OWN[weight] + _ITSELF * (word in words)
-        codes |= _number(own)
-    weights = codes.to_bytes(total, "little").translate(_VALUES)
-    count = total - weights.count(0)
-    return _Hits(weights, count, _rarity(total, count))
-
-
 def _spread(lane: bytes) -> int:
     """Give each weight eight bytes: itself in the upper half, what it adds to a share below."""
     room = bytearray(8 * len(lane))
     room[0::8] = lane.translate(_AT_MOST_FULL)
     room[4::8] = lane
-    return _number(room)
+    return number_of(room)
 
 
 def _sums(total: int, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -372,15 +95,15 @@ def _sums(total: int, count: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return both[1::2], both[0::2]
 
 
-def _joined(index: Index, run: tuple[str, tuple[str, ...]]) -> _Hits:
+def _joined(index: Index, run: tuple[str, tuple[str, ...]]) -> Hits:
     """Weigh a word of a query by itself and by what it is made of, whichever is better."""
     whole, parts = run
-    itself = _hits(index, whole)
+    itself = hits_of(index, whole)
     if parts == (whole,):
         return itself
     most, summed = itself.rare, 0
     for part, times in Counter(parts).items():
-        piece = _hits(index, part)
+        piece = hits_of(index, part)
         most = max(most, piece.rare)
         if piece.having:
             summed += _spread(piece.lane) * (piece.rare * times)
@@ -391,29 +114,29 @@ def _joined(index: Index, run: tuple[str, tuple[str, ...]]) -> _Hits:
     merged = bytearray(map(shares.__getitem__, weights))
     for at in compress(range(count), itself.lane):
         merged[at] = max(1, merged[at], itself.lane[at] * itself.rare // most)
-    return _Hits(bytes(merged), count - merged.count(0), most)
+    return Hits(bytes(merged), count - merged.count(0), most)
 
 
 def _among(lane: bytes, mask: bytes) -> bytes:
-    return (_number(lane) & _number(mask)).to_bytes(len(lane), "little")
+    return (number_of(lane) & number_of(mask)).to_bytes(len(lane), "little")
 
 
 def _default(index: Index, query: str, passes: Passes) -> Iterable[tuple[int, float]]:
     runs, total = _wanted(query), len(index.items)
     mask = bytes(map(passes, range(total))).translate(b"\0" + b"\xff" * 255)
-    weighed: list[_Hits] = []
+    weighed: list[Hits] = []
     for run in runs:
         hits = _joined(index, run)
         if hits.having:
             lane = _among(hits.lane, mask)
-            weighed.append(_Hits(lane, total - lane.count(0), hits.rare))
+            weighed.append(Hits(lane, total - lane.count(0), hits.rare))
     weighed = sorted((hits for hits in weighed if hits.having), key=lambda hits: hits.having)
     if not weighed:
         return ()
     rarer = [hits for hits in weighed if hits.having <= total // 4] or weighed[:1]
     union = summed = most = 0
     for hits in rarer:
-        union |= _number(hits.lane)
+        union |= number_of(hits.lane)
     for hits in weighed:
         summed += _spread(hits.lane) * hits.rare
         most += hits.rare
@@ -421,16 +144,16 @@ def _default(index: Index, query: str, passes: Passes) -> Iterable[tuple[int, fl
     products = list(map(mul, scores, shares))
     for at in _called(index.terms, runs):
         # What is called just so stands before what is called so among other things.
-        whole = most * _FULL * len(index.terms.names[at]) // len(runs)
+        whole = most * FULL * len(index.terms.names[at]) // len(runs)
         products[at] += whole * shares[at]
-    points = [product // (most * _FULL) for product in products]
+    points = [product // (most * FULL) for product in products]
     places = compress(range(total), union.to_bytes(total, "little"))
     # Sorting backwards leaves equal ones in their order, too.
     order = sorted(places, key=points.__getitem__, reverse=True)
     return zip(order, map(points.__getitem__, order), strict=True)
 
 
-def _called(terms: _Terms, runs: list[tuple[str, tuple[str, ...]]]) -> Iterator[int]:
+def _called(terms: Terms, runs: list[tuple[str, tuple[str, ...]]]) -> Iterator[int]:
     """Give those all of whose name was asked for."""
     asked = {stem(word) for whole, parts in runs for word in (whole, *parts)}
     for key in asked:
@@ -443,7 +166,7 @@ def _toolpolicy(index: Index, query: str, _passes: Passes) -> list[tuple[int, fl
     for at, item in enumerate(index.items):
         places.setdefault(item.name, at)
         tool: dict[str, object] = {"name": item.name, "description": item.description}
-        if item.schema:
+        with suppress(ValueError, RecursionError):  # what is no JSON weighs nothing
             tool["parameters"] = json.loads(item.schema)
         tools.append(tool)
     names = find_tools(tools, query)
@@ -478,13 +201,13 @@ RANKINGS: Mapping[str, Ranking] = MappingProxyType(
 
 
 def _matched(
-    terms: _Terms, at: int, wanted: Iterable[tuple[str, tuple[str, ...]]]
+    terms: Terms, at: int, wanted: Iterable[tuple[str, tuple[str, ...]]]
 ) -> tuple[str, ...]:
     """List the words of a query that a capability has."""
     known = terms.all[at]
 
     def has(word: str) -> bool:
-        for begun, least in ((word, _SHORTEST_BEGIN), (stem(word), 0)):
+        for begun, least in ((word, SHORTEST_BEGIN), (stem(word), 0)):
             place = bisect_left(known, begun)
             near = known[place] if place < len(known) else ""
             if near == begun or (least and len(word) >= least and near.startswith(word)):

@@ -24,7 +24,8 @@ from ctxalgebra.model.head import Tool
 from ctxalgebra.model.parts import ToolCall, tool_result
 from ctxalgebra.model.session import Session, check_session
 from ctxalgebra.resident.activation import activate, activated_tools, active_tools, reset
-from ctxalgebra.resident.discovery import Capability, Found, Index, Ranking, indexed, rank
+from ctxalgebra.resident.discovery import Found, Ranking, rank
+from ctxalgebra.resident.index import Capability, Index, indexed
 from ctxalgebra.resident.policy import ToolPolicy, for_route
 from ctxalgebra.resident.reconcile import discoverable, texts
 

@@ -21,7 +21,8 @@ from ctxalgebra.model.entries import Entry
 from ctxalgebra.model.head import Tool
 from ctxalgebra.model.parts import ToolCall, tool_result
 from ctxalgebra.model.session import Session
-from ctxalgebra.resident.discovery import Capability, Index, Ranking, rank
+from ctxalgebra.resident.discovery import Ranking, rank
+from ctxalgebra.resident.index import Capability, Index
 from ctxalgebra.skills.asking import MOST, USUAL, Rank, lines
 from ctxalgebra.skills.groups import NAME
 from ctxalgebra.skills.journal import loading, noted, safely, shown_skills, skills_at
