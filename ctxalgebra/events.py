@@ -13,7 +13,16 @@ from ctxalgebra.model.entries import DECISIONS, Label, Note, Reply, Sent
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.layers import Layers
 from ctxalgebra.model.parts import Message, Text, tool_result
-from ctxalgebra.model.session import Fold, Node, Session, at_leaf, check_session, find, fold
+from ctxalgebra.model.session import (
+    STRETCH,
+    Fold,
+    Node,
+    Session,
+    at_leaf,
+    check_session,
+    find,
+    fold,
+)
 from ctxalgebra.model.view import HEAD, View
 
 __all__ = [
@@ -238,12 +247,12 @@ _DECIDED: Fold[int] = Fold(
 def _landing(session: Session, node: Node) -> int:
     if type(node.entry) is Sent:
         return -1 if node.parent is None else node.parent.number
-    # A long run of notes is gone through only where a decision could stand in it.
-    if fold(session, _DECIDED) < node.number:
-        return node.number
     landing = node
-    for child in behind(session, node):
+    for count, child in enumerate(behind(session, node)):
         if isinstance(child.entry, Message | Sent | Reply):
+            break
+        # A long run of notes is gone through only where a decision could stand in it.
+        if count == STRETCH and fold(session, _DECIDED) < child.number:
             break
         if type(child.entry) in DECISIONS:
             landing = child

@@ -10,8 +10,11 @@ from __future__ import annotations
 import json
 import random
 import sys
+from functools import partial
 
 import pytest
+import test_checkpoints
+import test_usage
 from attrs import evolve
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
@@ -656,7 +659,7 @@ class Travels(RuleBasedStateMachine):
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 TestTravels = Travels.TestCase
 TestTravels.settings = settings(
-    stateful_step_count=40, max_examples=60, deadline=None, suppress_health_check=SLOW
+    stateful_step_count=40, max_examples=30, deadline=None, suppress_health_check=SLOW
 )
 
 
@@ -753,9 +756,6 @@ MUTANTS = {
     "calls of our own are missed": inside(
         travelling, "newest_work", lambda _: lambda session: session.leaf.number
     ),
-    "a view tells of the bare entry": inside(
-        views, "travel", lambda _: lambda session, n: at_leaf(session, n)
-    ),
     "the head of then is told of": inside(
         views, "kept", lambda _: lambda _session, landed: (landed.view, landed.view.end)
     ),
@@ -776,18 +776,7 @@ MUTANTS = {
     "labels are places": lambda mp: mp.setattr(
         targets, "_COMPLETE", evolve(targets._COMPLETE, reads=None)
     ),
-    "a name has many entries": step_of(
-        events, "_LABELS",
-        lambda _: lambda known, node, _view: events.Labels(
-            known.targets.put(node.entry.name, node.entry.target),
-            known.names.put(node.entry.target, node.entry.name or None),
-        ),
-    ),
-    "any label gives way": inside(receipts, "is_addressable", lambda _: lambda _name: False),
     "notes are believed": inside(provenance, "handed_over", trusts_notes),
-    "a note makes any message a reminder": inside(
-        events, "_fingerprint", lambda _: lambda _message: "x"
-    ),
     "a note is a reminder's wherever it was recorded": inside(
         provenance, "is_reminder",
         lambda sound: lambda node: sound(node)
@@ -810,6 +799,25 @@ MUTANTS = {
 }  # fmt: skip
 
 
+RARE = {
+    "any label gives way": inside(receipts, "is_addressable", lambda _: lambda _name: False),
+    "a note makes any message a reminder": inside(
+        events, "_fingerprint", lambda _: lambda _message: "x"
+    ),
+    "a name has many entries": step_of(
+        events, "_LABELS",
+        lambda _: lambda known, node, _view: events.Labels(
+            known.targets.put(node.entry.name, node.entry.target),
+            known.names.put(node.entry.target, node.entry.name or None),
+        ),
+    ),
+    "a view tells of the bare entry": inside(
+        views, "travel", lambda _: lambda session, n: at_leaf(session, n)
+    ),
+}  # fmt: skip
+"""What the machine meets too rarely, and which tests notice at once."""
+
+
 def calling(entry):
     message = entry.message if isinstance(entry, Reply) else entry
     return bool(message is not None and message.calls)
@@ -828,3 +836,24 @@ def test_the_machine_notices(mutant, monkeypatch):
     )
     with pytest.raises((AssertionError, CtxError)):
         run_state_machine_as_test(Travels, settings=quick)
+
+
+NOTICED_BY = {
+    "any label gives way": test_checkpoints.test_what_is_refused_records_nothing,
+    "a note makes any message a reminder": (
+        test_usage.test_a_reminder_is_the_note_and_the_message_to_the_letter
+    ),
+    "a name has many entries": test_checkpoints.test_the_label_fold_is_the_rule_of_names,
+    "a view tells of the bare entry": partial(
+        test_checkpoints.test_what_is_told_of_a_place_is_what_a_journey_keeps,
+        target=2,
+        binding="prefix",
+    ),
+}
+
+
+@pytest.mark.parametrize("mutant", RARE)
+def test_a_test_notices(mutant, monkeypatch):
+    RARE[mutant](monkeypatch)
+    with pytest.raises((AssertionError, CtxError, ExceptionGroup)):
+        NOTICED_BY[mutant]()

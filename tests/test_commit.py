@@ -242,3 +242,16 @@ def test_a_label_that_is_cleared_counts_as_written():
     before = label(BEFORE, 2, "mine")
     done = commit(Memory(before), before, label(before, 2, ""))
     assert (done.outcome, done.ticket) == ("applied", "present")
+
+
+def test_a_session_of_another_handle_can_be_gone_on_with(tmp_path):
+    """It is equal to what the store holds, and not the very one; what comes back is the store's."""
+    path = tmp_path / "session.jsonl"
+    with open_store(path) as store:
+        store.append(BEFORE)
+    with open_store(path) as store:
+        done = commit(store, BEFORE, record(BEFORE, user("on")))
+        assert (done.outcome, done.error) == ("not-applied", "not-grown")
+        assert done.session is store.session
+        again = commit(store, done.session, record(done.session, user("on")))
+        assert again.outcome == "applied"

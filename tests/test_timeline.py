@@ -725,7 +725,7 @@ def test_a_search_stops_inside_a_text_and_goes_on_with_that_entry():
     assert (view.ended, view.next, view.rows) == ("stopped", 1, ())
     assert view.characters == 2 * 65_536
     assert numbers(search(session, "needle", before=view.next).rows) == [0]
-    escaped = record(Session(), user((Opaque("x", "\\" + "a" * 200_000),)))
+    escaped = record(Session(), user((Opaque("x", "\\" + "a " * 100_000),)))
     view = search(escaped, "needle", stop=iter([False, False, False, True]).__next__)
     assert view.ended == "stopped"
 
@@ -1045,3 +1045,20 @@ def test_nothing_stands_in_front_of_less_than_the_first_entry(view):
     with pytest.raises(InvalidArgument) as caught:
         view(line(3), before=-1)
     assert (caught.value.code, caught.value.field) == ("invalid-argument", "before")
+
+
+def test_data_that_codecs_keep_in_notes_is_not_shown():
+    """Images and ciphertext stand in the wire text of what a session has no place for."""
+    secret = "q9Z+" * 100
+    data = json.dumps({"type": "reasoning", "encrypted_content": secret, "text": "words"})
+    opaque = Opaque("audio", json.dumps({"data": secret}))
+    session = record(Session(), Note("codex", data), assistant("hm", opaque))
+    for call in ({"view": "node", "target": "#0"}, {"view": "node", "target": "#1"},
+                 {"view": "search", "query": "content"}, {"view": "search", "query": "q9Z+q9Z"},
+                 {"view": "active", "verbose": True}):  # fmt: skip
+        (answer,) = respond_timeline(session, ToolCall("t", "timeline", json.dumps(call)))
+        assert "q9Z+q9Z+q9Z" not in answer.parts[0].text, call
+    assert "words" in readable(Note("codex", data))[1]
+    assert "[400 characters of data]" in readable(Note("codex", data))[1]
+    short = "a" * 119
+    assert readable(Note("n", short))[1] == short

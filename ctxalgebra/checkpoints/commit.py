@@ -41,8 +41,8 @@ class Committed:
 
     Args:
         outcome: told from the journal.
-        session: what the journal holds now, to go on with: `after` or `before` themselves where it
-            is equal to one of them; None where it can't be read.
+        session: what the journal holds now, as the store gives it, to go on with; None where it
+            can't be read.
         ticket: whether all labels that were to be written, or cleared, are as they were to be;
             `absent` where there were none.
         error: what the store raised, its code where it has one.
@@ -62,6 +62,9 @@ def commit(store: SessionStore, before: Session, after: Session) -> Committed:
     anything else: it can't be read; only a part is there; the leaf alone is another one; or entries
     of somebody else stand where ours should be, since numbers in ours would mean other entries.
     Then look at `session`, and plan again on it.
+
+    The store has to give back what it was given: one that keeps the journal's own format does; the
+    formats of other tools have no place for everything, and what they lose is *indeterminate*.
 
     Args:
         store: holds `before`.
@@ -92,7 +95,7 @@ def commit(store: SessionStore, before: Session, after: Session) -> Committed:
         error = raised.code if isinstance(raised, CtxError) else type(raised).__name__
     fresh = [node.entry for node in islice(log(after), len(before), None)]
     tickets = {entry.target: entry.name for entry in fresh if isinstance(entry, Label)}
-    there = _read(store, before, after)
+    there = _read(store)
     outcome = _outcome(there, before, after)
     if there is not None and outcome == "indeterminate":
         # Was anything written that the labels were written for?
@@ -102,22 +105,21 @@ def commit(store: SessionStore, before: Session, after: Session) -> Committed:
     return Committed(outcome, there, _presence(there, tickets), error)
 
 
-def _read(store: SessionStore, *known: Session) -> Session | None:
-    """Read the journal: one of the sessions that are known where it is equal to it."""
+def _read(store: SessionStore) -> Session | None:
     try:
         there = store.read()
     except Exception:  # noqa: BLE001 - whatever a store raises, the journal can't be read
         return None
-    if type(there) is not Session:
-        return None
-    return next((session for session in known if session == there), there)
+    return there if type(there) is Session else None
 
 
 def _outcome(there: Session | None, before: Session, after: Session) -> Outcome:
     if there is None:
         return "indeterminate"
-    if there is before or there is after:
-        return "not-applied" if there is before else "applied"
+    if there == before:
+        return "not-applied"
+    if there == after:
+        return "applied"
     if len(there) == len(after):
         return "indeterminate"  # the leaf counts, too
     wanted = _places(after)

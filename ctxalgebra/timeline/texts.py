@@ -8,6 +8,7 @@ text that a message was read from, which says the same once more.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Literal
 
@@ -69,6 +70,10 @@ MOST = 100
 """How much of an entry stands in a row, in code points."""
 
 _NEAR = 4096
+
+
+_DATA = re.compile(r"[A-Za-z0-9+/_=-]{120,}+")
+"""Base64 and its like, of a length that no name or path of one word has."""
 
 
 def kind_of(node: Node) -> Kind:
@@ -178,7 +183,7 @@ def readable(entry: Entry) -> list[str]:
         case Label():
             return [f"[label of #{entry.target}] {entry.name or 'taken away'}"]
         case Note():
-            return [entry.name, entry.data]
+            return [entry.name, _without_data(entry.data)]
         case Head():
             route = entry.route
             tools = [f"[tool {tool.name}] {tool.description}" for tool in entry.tools]
@@ -200,4 +205,9 @@ def _said(part: Thinking | Image | ToolCall | Opaque) -> str:
         case ToolCall():
             return f"[call {part.id}] {part.name} {part.arguments}"
         case _:
-            return f"[{part.type}] {part.data}"
+            return f"[{part.type}] {_without_data(part.data)}"
+
+
+def _without_data(text: str) -> str:
+    """Put a mark for what is data, as codecs keep it in notes: images, ciphertext, signatures."""
+    return _DATA.sub(lambda run: f"[{len(run[0])} characters of data]", text)
