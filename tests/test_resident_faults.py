@@ -13,7 +13,9 @@ from ctxalgebra import (
     Head,
     InvalidArgument,
     Note,
+    Route,
     Session,
+    Thinking,
     Tool,
     ToolCall,
     assistant,
@@ -423,3 +425,23 @@ def test_what_a_finder_is_given_is_checked(name, bad):
     with pytest.raises(InvalidArgument) as caught:
         respond_discovery(NOTHING, CALL, **options)
     assert caught.value.code in ("wrong-type", "lone-surrogate")
+
+
+def test_where_the_head_is_held_the_answer_says_so():
+    """Rule V-A7: inside of a loop that must keep its leading thinking the list can't change."""
+    tools = (Tool("read"), Tool("web", "Search the web"), LAZY)
+    policy = ToolPolicy(core=("read",))
+    told = {}
+    for binding in ("leading", "none"):
+        head = Head(Route("anthropic", "m", binding=binding), tools=tools[:1])
+        session = record(Session(), head, user("x"))
+        session, _ = send(resident_tools(session, policy=policy, registered=tools))
+        call = ToolCall("c1", "lazy", '{"activate":["web"]}')
+        session = reply(session, "completed", assistant(Thinking("t", "sig"), call))
+        entries = respond_discovery(session, call, policy=policy, registered=tools)
+        told[binding] = entries[-1].parts[0].text
+        session = record(session, *entries)
+        session = resident_tools(session, policy=policy, registered=tools)
+        assert ("web" in [t.name for t in session.head.tools]) == (binding == "none")
+    assert "from the user's next message on" in told["leading"]
+    assert "from your next step on." in told["none"]

@@ -110,7 +110,8 @@ def active_tools(
     Without a policy these are the ones of the next request as the session stands: those in the
     head, then what was loaded at a result that is shown and not taken back. With a policy they are
     those in the head and those that are activated, as far as `resident_tools` leaves or makes them
-    active: so nothing that is disabled, not registered, or only named by a note.
+    active: so nothing that is disabled, not registered, or only named by a note; but also what has
+    to wait for the end of an open tool loop (rule V-A7).
 
     Args:
         policy, registered: as for `resident_tools`, both or none.

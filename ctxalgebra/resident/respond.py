@@ -23,6 +23,7 @@ from ctxalgebra.model.entries import Entry
 from ctxalgebra.model.head import Tool
 from ctxalgebra.model.parts import ToolCall, tool_result
 from ctxalgebra.model.session import Session, check_session
+from ctxalgebra.model.view import HEAD
 from ctxalgebra.resident.activation import activate, activated_tools, active_tools, reset
 from ctxalgebra.resident.discovery import Found, Ranking, rank
 from ctxalgebra.resident.index import Capability, Index, indexed
@@ -138,6 +139,15 @@ def _search(
     return rank(place.index, query, ranking=place.ranking, kind=kind, left_out=hidden, most=most)
 
 
+def _when(session: Session) -> str:
+    """Say from when on what was activated can be called: a held head waits (rule V-A7)."""
+    view = session.view
+    soon = "They can be called from your next step on"
+    if view.states_head() and view.holds_loop(HEAD):
+        return f"{soon}, or, if they are not listed then, from the user's next message on."
+    return f"{soon}."
+
+
 def _guidance(place: _Place, names: list[str]) -> list[str]:
     known = {tool.name: tool for tool in place.registered}
     rest = "All of it stands in the description of the tool, which you have from your next step on."
@@ -186,7 +196,7 @@ def _activate(place: _Place, names: list[str]) -> tuple[Session, list[str]]:
     refused = [n for n in wanted if n not in fresh and n not in before]
     lines = _names("Activated", fresh)
     if fresh:
-        lines += ["They can be called from your next step on.", *_guidance(place, fresh)]
+        lines += [_when(session), *_guidance(place, fresh)]
     lines += _names("Active already", [name for name in wanted if name in before])
     lines += _names("Not allowed", [name for name in refused if name in known])
     lines += _unknown(place, [name for name in refused if name not in known])
@@ -251,7 +261,7 @@ def _search_tools(place: _Place, given: dict[str, Any]) -> tuple[Session, list[s
     session = activate(
         place.session, names, policy=place.policy, registered=place.registered, by="model"
     )
-    lines = [*_names("Activated", names), "They can be called from your next step on."]
+    lines = [*_names("Activated", names), _when(session)]
     return session, [*lines, *_listed(found, ())]
 
 
