@@ -59,6 +59,14 @@ go test -run X -v -count=1 ./a  go test -run=X -race ./...  pnpm test  npm run t
 """,
     "cat a \\\nb",
     "cat \"a\"'' b\\\na",
+    "cat a 2\\\n>\\\n/dev/nu\\\nll",
+    "ca\\\nt a |\\\n wc",
+    *table(
+        "head -n -5 a  find . -size -10k  find . -mtime -1  git diff -U5  head -n 1{,} a  ls -I *"
+    ),
+    *table(
+        "git diff --unified  git log --format=%h  git log -L 1,2:a  cat -  sort -k 2 -  cut -f -2 a"
+    ),
     'cat "a\\\n"',
 )
 CHANGES = table(
@@ -93,6 +101,15 @@ pytest -p{no:=,evil}  pytest --cov-report=xml:x  cargo test --target-dir x  carg
 cargo test -- --bless  cargo +nightly test  cargo test --config x  cargo test -- {a,--bless}
 cargo publish  go test -exec rm ./...  go test -o x ./...  go test -c  go test -coverprofile=x
 go test . -args -u  go vet  go test -toolexec=rm ./...  go test --exec=rm  go test -ex=rm
+git diff -U --output=x1  git diff --unified --output=x1  git log --format --output=x1
+git diff -L --output=x1  git diff -L 1,2:a  git log -pn --output=x1  git log -S --output=x1
+git log -S -L 1,2:a -S --output=x1  git log -S -- --output=x1  cargo test -p --target-dir=x1
+grep -e -a a  tree -L --output=x1  git log -S{a,} -G --output=x1  git log -S{a,} -G x
+git log -M{1,}  git log --author=a* x  git log --author a*  uniq -w 1{,} x1
+rg -e{a,} -g --pre=./evil foo  rg -e{a,} x  rg -g a* x  find . -name a*  sort -k1{,} a
+go test -run a* .  pytest -k @args
+pytest -k@args  pytest -m @args  pytest -W @args  pytest --tb=@args  pytest -- @args
+pytest -k a '@args'  'go test' ./...  'cargo test'  'go test'  "go test" -v
 cat ${x:=y}  cat $x  cat "$x"  cat "${x:=y}"  cat $((x=1))  cat $'a'  cat $"a"  cat $(rm x)
 cat `rm x`  cat "$(rm x)"  cat "`rm x`"  cat <(rm x)  cat >(rm)  cat <<EOF  cat <<< x  cat <> y
 cat a > y  cat a >y  cat a >> y  cat a 1> y  cat a >| y  cat a &> y  cat a >&y  cat a >&2x
@@ -110,6 +127,14 @@ cat a # ' ; rm x  ls !(x)  cat 'a  cat "a  cat "a$(rm x)b"
     "head -n",
     "head -vn",
     "head --lines",
+    "git log -S 2\\\n>>/dev/null -G --output=x1",
+    "git log -S 2\\\n>/dev/null a -G --output=x1",
+    "uniq a 2\\\n>/dev/null x1",
+    "cat a >\\\n> y",
+    "cat <\\\n<EOF",
+    "cat $\\\n(rm x)",
+    "cat \\\n# ' ; rm x",
+    'cat "$\\\nx"',
 )
 
 
@@ -256,6 +281,10 @@ def test_words_are_those_that_a_shell_makes():
         '"\\$x"',
         '"a\\"b"',
         '"a\\\nb"',
+        "2\\\n>/dev/null",
+        "2>\\\n&1",
+        "\\\\",
+        "'\\\n'",
     ]
     pieces += ["2>&1", ">/dev/null", "</dev/null", "&>/dev/null", '"$"', "'\\'"]
     told = 0
@@ -306,5 +335,7 @@ def test_words_are_as_a_shell_makes_them():
     ]
     (words,) = commands("a 'b'2>&1 12>&2 c3</dev/null 4<d e\\\n5>/dev/null")
     assert [word.text for word in words] == ["a", "b2", "c3", "e5"]
+    (words,) = commands("a\\\\\\\n'\\\n' 2\\\n>/dev/null b 3\\\n4")
+    assert [word.text for word in words] == ["a\\\\\n", "b", "34"]
     assert commands(" ; \n") == ()
     assert not only_reads("")

@@ -17,7 +17,7 @@ __all__ = ["Word", "commands"]
 
 _END: Final = r"(?=[ \t\n|;&]|\Z)"
 _PIECE = re.compile(
-    rf"""(?P<gap>[ \t]++|\\\n)
+    rf"""(?P<gap>[ \t]++)
     |(?P<end>\|\||&&|\|&?|;|\n)
     |(?P<away>[0-9]*+>&[0-9-]{_END}|(?:[0-9]++|&)?>>?\|?[ \t]*+/dev/(?:null|stdout|stderr){_END}
         |[0-9]*+<[ \t]*+(?:/dev/null|(?!/dev/)[\w./~+,:@%-]++){_END})
@@ -27,6 +27,9 @@ _PIECE = re.compile(
     |(?P<loose>[*?\[{{}}])""",
     re.ASCII | re.DOTALL | re.VERBOSE,
 )
+_JOINED = re.compile(r"""('[^']*+'|"(?:[^"\\]|\\.)*+"|\\[^\n])|\\\n""", re.DOTALL)
+"""What is kept as it is, or a line end that a shell takes out before it reads anything."""
+
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 _DIGITS = re.compile(r"\A[0-9]+")
 _ESCAPED = re.compile(r"\\(?:\n|([\\$`\"]))")
@@ -59,6 +62,7 @@ def commands(line: str) -> tuple[tuple[Word, ...], ...] | None:
     """
     if len(line) > READ or _CONTROLS.search(line):
         return None
+    line = _JOINED.sub(lambda kept: kept[1] or "", line)
     found: list[tuple[Word, ...]] = []
     words: list[Word] = []
     word: Word | None = None
@@ -70,8 +74,6 @@ def commands(line: str) -> tuple[tuple[Word, ...], ...] | None:
         at = piece.end()
         kind = piece.lastgroup
         if kind in {"gap", "end", "away"}:
-            if piece[0] == "\\\n":
-                continue
             if word is not None:
                 # A number that stands at a word belongs to it, and not to what goes elsewhere.
                 number = "".join(_DIGITS.findall(piece[0])) if kind == "away" else ""

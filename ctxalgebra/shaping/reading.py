@@ -50,6 +50,8 @@ class _Form:
 
 
 _NUMBER = re.compile(r"[+-][0-9]+\Z")
+_LESS = re.compile(r"-(?:[0-9]+[A-Za-z]?)?\Z", re.ASCII)
+"""What may begin with a dash as a value, as in `head -n -5` and `find . -size -10k`."""
 
 
 def _form(
@@ -73,13 +75,21 @@ def _form(
 
 
 def _value(
-    name: str, takes: str, value: Word, ahead: list[Word], found: list[tuple[str, Word]]
+    form: _Form, name: str, value: Word, ahead: list[Word], found: list[tuple[str, Word]]
 ) -> bool:
-    """Note an option with its value, which is the next word where none stands at it."""
-    if not value.text and takes == "=":
+    """Note an option with its value, which is the next word where none stands at it.
+
+    A next word that looks like an option is refused: where a program takes no value there, or reads
+    its line twice as `git log` does, it is one.
+    """
+    if not value.text and form.options[name] == "=":
         if not ahead:
             return False
         value = ahead.pop()
+        if value.text[:1] == "-" and not _LESS.match(value.text):
+            return False
+    if value.loose and not form.globs:
+        return False
     found.append((name, value))
     return True
 
@@ -92,7 +102,7 @@ def _letters(form: _Form, word: Word, ahead: list[Word], found: list[tuple[str, 
             return False
         if takes:
             rest = word._replace(text=word.text[at:])
-            return _value(f"-{letter}", takes, rest, ahead, found)
+            return _value(form, f"-{letter}", rest, ahead, found)
     return True
 
 
@@ -102,7 +112,7 @@ def _long(form: _Form, word: Word, ahead: list[Word], found: list[tuple[str, Wor
     takes = form.options.get(name)
     if takes is None or (equals and not (takes and value)):
         return False
-    return _value(name, takes, word._replace(text=value), ahead, found)
+    return _value(form, name, word._replace(text=value), ahead, found)
 
 
 def _given(form: _Form, words: Sequence[Word]) -> Given | None:
@@ -134,10 +144,6 @@ def _given(form: _Form, words: Sequence[Word]) -> Given | None:
 def _one(given: Given) -> bool:
     """A second operand of `uniq` is a file that is written."""
     return len(given[0]) < 2 and not any(word.loose for word in given[0])
-
-
-def _no_arguments_in_files(given: Given) -> bool:
-    return not any(word.text.startswith("@") for word in given[0])
 
 
 def _shown(given: Given) -> bool:
@@ -220,21 +226,25 @@ def _filters(given: Given) -> bool:
 
 
 def _no_plugin(given: Given) -> bool:
-    """Of plugins `pytest` may only leave some out."""
-    plugins = [value.text for name, value in given[1] if name == "-p"]
-    return _no_arguments_in_files(given) and all(text.startswith("no:") for text in plugins)
+    """Of plugins `pytest` may only leave some out, and no word names a file of arguments."""
+    operands, options = given
+    texts = [word.text for word in (*operands, *(value for _, value in options))]
+    plugins = [value.text for name, value in options if name == "-p"]
+    return all(text[:1] != "@" for text in texts) and all(
+        text.startswith("no:") for text in plugins
+    )
 
 
 _FORMATS: Final = """
-    -p -u -s -a -b -w -z -R -r -c -m -q -n= -S= -G= -L= -U= -M? -C? -B? -l=
+    -p -u -s -a -b -w -z -R -r -c -m -q -n= -S= -G= -U? -M? -C? -B? -l=
     --oneline --stat? --shortstat --numstat --dirstat? --summary --compact-summary --patch
     --no-patch --patch-with-stat --patch-with-raw --raw --name-only --name-status --graph
     --decorate? --no-decorate --all --branches? --tags? --remotes? --author= --committer= --grep=
-    --since= --until= --after= --before= --max-count= --skip= --format= --pretty? --abbrev-commit
+    --since= --until= --after= --before= --max-count= --skip= --format? --pretty? --abbrev-commit
     --no-abbrev-commit --abbrev? --date= --reverse --merges --no-merges --first-parent --follow
     --cached --staged --merge-base --color? --no-color --word-diff? --word-diff-regex=
     --color-words? --color-moved? --ignore-space-change --ignore-all-space --ignore-blank-lines
-    --ignore-space-at-eol --ignore-cr-at-eol --unified= --inter-hunk-context= --function-context
+    --ignore-space-at-eol --ignore-cr-at-eol --unified? --inter-hunk-context= --function-context
     --diff-filter= --find-renames? --find-copies? --find-copies-harder --no-renames --minimal
     --patience --histogram --diff-algorithm= --check --exit-code --quiet --relative? --no-index
     --no-ext-diff --no-textconv --no-prefix --full-index --binary --text --submodule?
@@ -246,9 +256,9 @@ _FORMATS: Final = """
 """
 _GIT: Mapping[str, _Form] = MappingProxyType(
     {
-        "log": _form(_FORMATS),
+        "log": _form(f"{_FORMATS} -L="),
         "diff": _form(_FORMATS),
-        "show": _form(_FORMATS),
+        "show": _form(f"{_FORMATS} -L="),
         "status": _form(
             "-sbvz -u? --short --branch --porcelain? --long --verbose --show-stash --null "
             "--untracked-files? --ignored? --ignore-submodules? --ahead-behind --no-ahead-behind "
@@ -429,6 +439,8 @@ def _reads(words: Sequence[Word]) -> bool:
     program, rest = words[0].text.lower(), words[1:]
     if program == "echo":
         return True
+    if " " in program:
+        return False
     if program in {"cargo", "go"} and rest:
         program, rest = f"{program} {rest[0].text}", rest[1:]
     form = _FORMS.get(program)
