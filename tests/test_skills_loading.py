@@ -35,6 +35,7 @@ def test_w34_a_name_counts_as_a_whole():
     assert found("use `code style` or use 'test' data") == ("test",)
     assert found("Use tdd skillfully") == ()
     assert found("use tdd\ncarefully") == ("tdd",)
+    assert found("skill('tdd now') and ../tdd/README.md") == ()
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,8 @@ def test_w34_a_name_counts_as_a_whole():
         ("Some teams never do that\n\nUse tdd skill.", ("tdd",)),
         ("We never do\n- use tdd", ("tdd",)),
         ("We never do\n2. use tdd", ("tdd",)),
+        ("We never do\n* use tdd", ("tdd",)),
+        ("**We never do**\n* **use** the `tdd` skill, *use tdd*", ("tdd",)),
         ("Don’t use tdd skill.", ()),
         ("Don't use tdd skill.", ()),
         ("do not\nuse tdd", ()),
@@ -107,6 +110,29 @@ Avoid the tdd skill.
 Neither the tdd skill nor a person decides.
 Never use tdd. Never, never use tdd.
 Never ever use the tdd skill
+**Do not** use tdd.
+Do **not** use tdd.
+*Never* use tdd.
+__Never__ use `tdd`.
+`Never` use the tdd skill.
+Never **use the tdd skill**.
+***Do not*** _ever_ use tdd.
+* Never *call* tdd
+Never run `/skill:tdd`.
+Don`t **use** tdd
+Under no circumstances use tdd.
+Under **no** circumstances should you use tdd.
+In no case load tdd.
+At no time call tdd.
+Never (ever) use tdd.
+Never (under any circumstances) use the tdd skill.
+Do not \u2014 ever \u2014 use tdd.
+Do **not**\u2014*ever*\u2014use tdd.
+Do not - ever - use tdd.
+Work without using tdd.
+Avoid using tdd.
+When using tdd, be quick.
+Skip using tdd.
 """
 ASKS = """
 Don't forget to use the tdd skill.
@@ -147,6 +173,18 @@ Use the tdd skill, without asking.
 Nobody objects: use the tdd skill.
 Knots and notes use the tdd skill.
 Cannot-fail work: use the tdd skill.
+Never work without using tdd.
+Never avoid using tdd.
+**Never** stop using `tdd`.
+Do not skip calling the tdd skill.
+Under no circumstances forget to use tdd.
+Under no circumstances work without using tdd.
+**Always** use tdd.
+Never guess \u2014 use tdd.
+Never again \u2014 use tdd.
+In no time use tdd.
+My_never_list: use tdd.
+**Never.** Use tdd.
 Never
 """
 
@@ -226,7 +264,7 @@ def test_plain_phrases_are_read_like_the_original_reads_them(text, current):
     assert found(text, names, current) == slow(text, current, names)
 
 
-@given(st.text(st.sampled_from("do never use\n-1.'’avoidtskill:/(\"")), st.integers(-3, 50))
+@given(st.text(st.sampled_from("do never using\n-1.'’avoidtskill:/(\"*_`—)")), st.integers(-3, 50))
 def test_any_place_of_any_text_is_forbidden_or_not(text, at):
     assert forbidden(text, at) in (True, False)
     assert set(found(text)) <= set(NAMES)

@@ -4,8 +4,9 @@ A text is read once, however many skills there are. A name counts as a whole, so
 reference to `code`; behind a verb without quotes it has to end the phrase or be called a skill, so
 `run test data` is none to `test`. What forbids reaches neither over a paragraph nor over an item of
 a list, is not undone by the kind of apostrophe, and is undone by `do not forget` (W34); it is also
-`must not`, `without using` or `no`, and `do not work without` asks for what is named. Case is that
-of ASCII. Source: skills and saver, section 11.
+`must not`, `without using` or `no`, and `do not work without` asks for what is named; behind
+`using` a name is asked for in that way alone. Emphasis hides no word. Case is that of ASCII.
+Source: skills and saver, section 11.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ _CALLED = re.compile(
     rf"(?P<typed>/skill:)"
     rf"|\b(?P<quoted>skill{_W}*\({_W}*[\"'])"
     rf"|\b(?P<verb>(?:invoke|call|load|use|run){_W}+(?:the{_W}+)?[`\"']?)"
+    rf"|\b(?P<doing>(?:invoking|calling|loading|using|running){_W}+(?:the{_W}+)?[`\"']?)"
     rf"|(?:(?<=[{SPACE}(])|\A)(?P<file>\.\./)",
     re.ASCII | re.IGNORECASE,
 )
@@ -54,18 +56,25 @@ _FORBIDDING: Final = rf"""
     |(?:does|did|could|would|will|might|is|are|was|were){_W}+not(?={_W}+{_CALLS}\b|{_W}*\Z)
     |(?:does|did|could|would|wo|is|are)n{_APOSTROPHE}t(?={_W}+{_CALLS}\b|{_W}*\Z)
     |never|neither|nor|no{_W}+longer|no{_W}+(?:need|reason)(?:{_W}+to)?
+    |at{_W}+no{_W}+(?:point|time)
+    |(?:by|for|in|on|under){_W}+no{_W}+(?:account|cases?|circumstances?|conditions?|event|means
+        |pretext|reason)
     |(?:not|forbidden|prohibited){_W}+(?:allowed{_W}+|permitted{_W}+)?(?:to|from)
 """
 _AVOIDING: Final = rf"""
     avoid|refuse{_W}+to|refrain{_W}+from|not{_W}+to
     |(?:without|stop|instead{_W}+of|rather{_W}+than)(?={_W}+(?:the|any|{_CALLS})\b|{_W}*\Z)
 """
+_STRESS: Final = r"""
+    (?:a|account|again|all|any|at|attempt|automatically|by|cases?|circumstances?|conditions?
+        |directly|even|ever|event|in|means|on|please|pressure|really|to|try|under|whatsoever)\b(?!-)
+"""
 _BETWEEN: Final = rf"""
     (?!(?:-|{_W}+(?:only|just|merely|simply|solely)\b))
     (?P<between>
-        (?:(?:,?{_W}+(?:a|account|again|all|any|at|attempt|automatically|by|cases?|circumstances?
-            |conditions?|directly|even|ever|event|in|means|on|please|pressure|really|to|try|under
-            |whatsoever)\b(?!-))++,?)?+
+        (?:(?:,?{_W}+{_STRESS}
+            |{_W}*[—–]{_W}*(?:{_STRESS}{_W}*)++[—–]
+            |{_W}*\({_W}*(?:{_STRESS}{_W}*)++\))++,?)?+
         (?:{_W}+(?!(?:before|but|instead|then|unless|until)\b)[a-z0-9_-]+){{0,3}}{_W}*
     )\Z
 """
@@ -76,6 +85,9 @@ _FORBIDS = re.compile(
     |(?s:.*)\bno{_W}+\Z""",
     re.ASCII | re.VERBOSE,
 )
+_MARKUP = re.compile(r"(?<![a-z0-9*_`])[*_`]++(?=[a-z0-9]|\Z)|(?<=[^\s*_`])[*_`]++(?![a-z0-9])")
+"""What Markdown sets around words for emphasis or as code; the mark of an item is none."""
+
 _PARTS = re.compile(rf"[\n\r\u2028\u2029]{_W}*(?:[\n\r\u2028\u2029]|[-*+]{_W}|[0-9]+[.)]{_W}|#)")
 
 
@@ -96,16 +108,24 @@ def forbidden(text: str, at: int) -> bool:
     >>> forbidden("do not use tdd", 11), forbidden("do not forget to use tdd", 21)
     (True, False)
     """
+    return _wanted(text, at) is False
+
+
+def _wanted(text: str, at: int) -> bool | None:
+    """Say whether what stands at a place is forbidden, or asked for by two words that forbid."""
     near = units(_fold(text[max(0, at - _FAR) : at]))
-    return _forbids(near[-_FAR:])
+    return _said(_MARKUP.sub("", near[-_FAR:]))
 
 
-def _forbids(near: str) -> bool:
+def _said(near: str) -> bool | None:
     """Look for the last word that forbids; to avoid what is forbidden is to ask for it."""
     found = _FORBIDS.match(near)
-    if found is None or _PARTS.search(found["between"] or "") or found["undone"]:
-        return False
-    return not (found["avoids"] and _forbids(near[: found.start("avoids")]))
+    if found is None or _PARTS.search(found["between"] or ""):
+        return None
+    for kind, alone in (("avoids", False), ("undone", None)):
+        if found[kind]:
+            return True if _said(near[: found.start(kind)]) is False else alone
+    return False
 
 
 class Names:
@@ -181,8 +201,10 @@ def _found(text: str, low: str, names: Names) -> Iterator[tuple[list[str], int]]
     """Give names that are called, and where the call starts."""
     for call in _CALLED.finditer(text):
         at, end, kind = call.start(), call.end(), call.lastgroup
-        if kind == "verb":
-            yield from _behind_verb(low, at, end, names)
+        if kind in {"verb", "doing"}:
+            for spelled in _behind_verb(low, end, names):
+                if kind == "verb" or _wanted(text, at):
+                    yield spelled, at
             continue
         behind = {"quoted": _QUOTE_CLOSE, "file": _FILE}.get(str(kind))
         for spelled, stop in names.starting(low, end):
@@ -196,11 +218,11 @@ def _found(text: str, low: str, names: Names) -> Iterator[tuple[list[str], int]]
             yield spelled, start
 
 
-def _behind_verb(low: str, at: int, end: int, names: Names) -> Iterator[tuple[list[str], int]]:
+def _behind_verb(low: str, end: int, names: Names) -> Iterator[list[str]]:
     mark = low[end - 1] if low[end - 1] in _QUOTES else ""
     for spelled, stop in names.starting(low, end):
         if _ends_phrase(low, stop, mark):
-            yield spelled, at
+            yield spelled
 
 
 def references(text: str, names: Names, current: str = "") -> tuple[str, ...]:
