@@ -181,11 +181,11 @@ def peak_of(name, data):
 def test_a_bad_line_costs_what_its_objects_cost(name, line):
     """The error of a line that is kept holds no frames, nor the texts and values in them."""
     good = f"{OPENING[name]}\n"
-    one, _ = peak_of(name, (good + f"{line}\n" * 2000).encode())
-    two, decoded = peak_of(name, (good + f"{line}\n" * 4000).encode())
-    assert len(decoded.repairs) >= 4000
+    one, _ = peak_of(name, (good + f"{line}\n" * 1000).encode())
+    two, decoded = peak_of(name, (good + f"{line}\n" * 2000).encode())
+    assert len(decoded.repairs) >= 2000
     # Two texts, a note, a node, an item, a repair; while it is read, an error.
-    assert (two - one) / 2000 < 1100 + 3 * len(line)
+    assert (two - one) / 1000 < 1100 + 3 * len(line)
 
 
 @pytest.mark.parametrize("name", sorted(OPENING))

@@ -434,14 +434,14 @@ def test_the_skeleton_of_a_stage_is_a_legal_stage():
     names = {}
     text = sections("how-to/write-a-stage.md", 2)["The skeleton"]
     exec(FENCE.findall(text)[0][1], names)
-    check(partial(names["shrink"], over=20), examples=50)
+    check(partial(names["shrink"], over=20), examples=25)
 
     def smaller(message):
         kept = [part for part in message.parts if isinstance(part, Opaque)]
         return attrs.evolve(message, parts=(Text("..."), *kept))
 
     names["smaller"] = smaller
-    check(partial(names["shrink"], over=20), examples=50)
+    check(partial(names["shrink"], over=20), examples=25)
 
 
 # Differences and changes
