@@ -10,6 +10,7 @@ from ctxalgebra.model.head import Route
 from ctxalgebra.model.session import Session
 from ctxalgebra.resident import activation, discovery
 from ctxalgebra.resident import reconcile as reconciled
+from ctxalgebra.resident.index import Capability, Index
 from ctxalgebra.resident.policy import tool_policy
 
 __all__ = ["OPERATIONS"]
@@ -44,7 +45,7 @@ def activated(*, journal: Session) -> Any:
     return list(activation.activated_tools(journal))
 
 
-def _capability(given: dict[str, Any]) -> discovery.Capability:
+def _capability(given: dict[str, Any]) -> Capability:
     known = {"name", "description", "kind", "keywords"}
     if given.keys() - known or "name" not in given:
         raise InvalidInput(f"capabilities: expected {', '.join(sorted(known))}")
@@ -52,14 +53,14 @@ def _capability(given: dict[str, Any]) -> discovery.Capability:
     keywords: Any = members.pop("keywords", [])
     if not isinstance(keywords, list):
         raise InvalidInput("capabilities: keywords is a list")
-    return discovery.Capability(**members, keywords=tuple(cast("list[str]", keywords)))
+    return Capability(**members, keywords=tuple(cast("list[str]", keywords)))
 
 
 def rank(
     *, capabilities: list[dict[str, Any]], query: str, ranking: str = "default", most: int = 8
 ) -> Any:
     """List the names that a query finds, the best first."""
-    index = discovery.Index(tuple(map(_capability, capabilities)))
+    index = Index(tuple(map(_capability, capabilities)))
     found = discovery.rank(index, query, ranking=ranking, most=most)
     return [one.capability.name for one in found]
 
