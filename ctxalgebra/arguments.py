@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.model.checks import check_text, check_type
+from ctxalgebra.model.checks import check_text, check_type, read_json
 from ctxalgebra.model.head import Tool
 from ctxalgebra.model.parts import ToolCall
 
@@ -33,10 +33,6 @@ def schema(required: list[str], **properties: Mapping[str, Any]) -> str:
     return json.dumps({**shape, "additionalProperties": False}, separators=(",", ":"))
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
-
-
 def arguments_of(call: ToolCall, tool: Tool) -> dict[str, Any]:
     """Read what the model wrote: members of the schema with their types, nulls left out.
 
@@ -53,8 +49,8 @@ def arguments_of(call: ToolCall, tool: Tool) -> dict[str, Any]:
     {'n': 2}
     """
     try:
-        value: object = json.loads(call.arguments, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        value: object = read_json(call.arguments)
+    except ValueError:
         raise InvalidArgument("invalid-argument", "the arguments are no JSON") from None
     if not isinstance(value, dict):
         raise InvalidArgument("invalid-argument", "the arguments are no object")

@@ -30,7 +30,7 @@ from ctxalgebra.bodies import (
     read_members,
 )
 from ctxalgebra.loading import REFERENCE, immediate
-from ctxalgebra.model.checks import check_callable, check_type, mistyped
+from ctxalgebra.model.checks import check_callable, check_type, mistyped, read_json
 from ctxalgebra.model.entries import Sent
 from ctxalgebra.model.head import Head, Tool
 from ctxalgebra.model.session import Session, check_session, walk
@@ -147,15 +147,11 @@ def _text(place: str, before: str, after: str, kind: Kind | None = None) -> Chan
     return Change(place, kind or _kind(before, after), *_parting(before, after))
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
-
-
 def _value(schema: str) -> object:
     """Read a schema; what is no JSON is only its text."""
     try:
-        return json.loads(schema, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        return read_json(schema)
+    except ValueError:
         return schema
 
 

@@ -99,7 +99,7 @@ def commit(store: SessionStore, before: Session, after: Session) -> Committed:
     outcome = _outcome(there, before, after)
     if there is not None and outcome == "indeterminate":
         # Was anything written that the labels were written for?
-        found = [node.entry for node in islice(log(there), len(before), None)]
+        found = {node.entry for node in islice(log(there), len(before), None)}
         if not any(entry in found for entry in fresh if not isinstance(entry, Label)):
             there = _take_back(store, there, before, tickets)
     return Committed(outcome, there, _presence(there, tickets), error)

@@ -22,7 +22,7 @@ from ctxalgebra.checkpoints.refusals import Refusal
 from ctxalgebra.checkpoints.travel import apply_travel, plan_travel
 from ctxalgebra.errors import InvalidArgument, ProtocolViolation, escaped
 from ctxalgebra.events import open_calls
-from ctxalgebra.model.checks import check_type
+from ctxalgebra.model.checks import check_type, read_json
 from ctxalgebra.model.gate import record
 from ctxalgebra.model.head import Tool
 from ctxalgebra.model.parts import ToolCall, tool_result
@@ -82,15 +82,11 @@ _LONGEST = 4_000
 """So much is said of what is wrong with a call, which may be wrong in a million ways."""
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
-
-
 def _arguments(call: ToolCall) -> dict[str, Any] | Refusal:
     """Read what the model wrote, or say all that is wrong with it; nulls are left out."""
     try:
-        value: object = json.loads(call.arguments, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        value: object = read_json(call.arguments)
+    except ValueError:
         return Refusal("invalid-params", "the arguments are no JSON")
     if not isinstance(value, dict):
         return Refusal("invalid-params", "the arguments are no object")

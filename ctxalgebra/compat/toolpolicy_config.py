@@ -8,11 +8,11 @@ looks like a number, and a pattern with a `/` is also tried on an id that holds 
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
+from ctxalgebra.model.checks import read_json
 from ctxalgebra.utf16 import BREAKS
 
 __all__ = [
@@ -119,10 +119,6 @@ def normalize_config(value: object) -> dict[str, Any]:
     }
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
-
-
 def load_config(file: object) -> tuple[dict[str, Any], int]:
     """Load the configuration from what its file holds.
 
@@ -138,8 +134,8 @@ def load_config(file: object) -> tuple[dict[str, Any], int]:
     problems = 0
     if isinstance(file, str):
         try:
-            file = json.loads(file, parse_constant=_refuse)
-        except (ValueError, RecursionError):
+            file = read_json(file)
+        except ValueError:
             file, problems = None, 1
     said = deep_merge({_SECTION: {**_defaults(), _OVERRIDES: {}}}, file)
     return {_SECTION: normalize_config(said[_SECTION])}, problems

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -15,6 +16,7 @@ __all__ = [
     "check_text",
     "check_type",
     "mistyped",
+    "read_json",
 ]
 
 
@@ -22,6 +24,26 @@ def mistyped(value: object, expected: str, where: str) -> InvalidArgument:
     """Make the error for a value of the wrong type: `wrong-type`; `field` is `where`."""
     text = f"expected {expected}, got {type(value).__name__}"
     return InvalidArgument("wrong-type", text, field=where)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def read_json(text: str) -> object:
+    """Read a JSON text as the standard has it, which knows no `NaN` and no `Infinity`.
+
+    Raises:
+        ValueError: it is none, or nests deeper than the stack.
+
+    >>> read_json('{"a":1}')
+    {'a': 1}
+    """
+    try:
+        value: object = json.loads(text, parse_constant=_refuse)
+    except RecursionError:
+        raise ValueError("nests too deep") from None
+    return value
 
 
 def check_text(value: object, where: str) -> None:

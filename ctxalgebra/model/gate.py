@@ -30,6 +30,7 @@ from typing import Any, get_args
 from attrs import frozen
 
 from ctxalgebra.errors import IllegalDecision, InvalidArgument, ProtocolViolation
+from ctxalgebra.model.checks import read_json
 from ctxalgebra.model.entries import (
     DECISIONS,
     Answer,
@@ -297,13 +298,9 @@ def _same_calls(session: Session, decision: Replace) -> bool:
     return [(c.id, c.name) for c in old] != [(c.id, c.name) for c in new]
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
-
-
 def _json_type(text: str) -> type[Any] | None:
     try:
-        value: object = json.loads(text, parse_constant=_refuse)
+        value: object = read_json(text)
         json.dumps(value, ensure_ascii=False).encode()  # refuses escaped lone surrogates
     except (ValueError, RecursionError):
         return None

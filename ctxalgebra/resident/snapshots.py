@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple, cast
 
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.model.checks import check_text
+from ctxalgebra.model.checks import check_text, read_json
 from ctxalgebra.model.entries import Note, Reply
 from ctxalgebra.model.head import Head, Tool
 from ctxalgebra.model.parts import Message
@@ -80,15 +80,11 @@ class _Owned(NamedTuple):
     started: bool = False
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
-
-
 def _read(data: str) -> Mapping[str, object]:
     """Read the object in a note of this version; an empty one for anything else."""
     try:
-        value: object = json.loads(data, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        value: object = read_json(data)
+    except ValueError:
         return {}
     if not isinstance(value, dict):
         return {}

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, cast
 from attrs import evolve, frozen
 
 from ctxalgebra.errors import InvalidArgument
-from ctxalgebra.model.checks import check_text, check_type, mistyped
+from ctxalgebra.model.checks import check_text, check_type, mistyped, read_json
 from ctxalgebra.model.entries import Note
 from ctxalgebra.model.parts import Message, Text
 from ctxalgebra.model.session import Fold, Node, Session, check_session, fold
@@ -101,15 +101,11 @@ class _Known(NamedTuple):
     loads: Mapping[str, Load] = MappingProxyType({})
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
-
-
 def _object(data: str) -> Mapping[str, object]:
     """Read the object in a note of this version; an empty one for anything else."""
     try:
-        value: object = json.loads(data, parse_constant=_refuse)
-    except (ValueError, RecursionError):
+        value: object = read_json(data)
+    except ValueError:
         return {}
     given = members(value)
     version = given.get("version")

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from attrs import frozen
 
+from ctxalgebra.arguments import arguments_of
 from ctxalgebra.checkpoints.provenance import summary_depth
 from ctxalgebra.checkpoints.refusals import Refusal
 from ctxalgebra.checkpoints.targets import LONGEST_TARGET, resolve_target, save_point
@@ -88,38 +89,14 @@ TIMELINE = Tool(
 )
 """The tool, to be put into a head. Its text is part of the cached prefix: it stays as it is."""
 
-_TYPES: Mapping[str, type] = MappingProxyType({"string": str, "boolean": bool, "integer": int})
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
-
-
-def _whole(number: Any) -> Any:
-    """Read 5.0 as 5."""
-    return int(number) if type(number) is float and number.is_integer() else number
-
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
-    """Read what the model wrote: members of the schema with their types, nulls left out."""
-    try:
-        value: object = json.loads(call.arguments, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        raise InvalidArgument("invalid-argument", "the arguments are no JSON") from None
-    if not isinstance(value, dict):
-        raise InvalidArgument("invalid-argument", "the arguments are no object")
-    given = {name: v for name, v in cast("dict[str, Any]", value).items() if v is not None}
-    for name, written in given.items():
-        shape = _PROPERTIES.get(name)
-        if shape is None:
-            raise InvalidArgument("invalid-argument", "there is no such argument", field=name)
-        member = given[name] = _whole(written) if shape["type"] == "integer" else written
-        check_type(member, _TYPES[shape["type"]], name)
-        if "enum" in shape and member not in shape["enum"]:
-            text = f"one of {', '.join(shape['enum'])}"
-            raise InvalidArgument("invalid-argument", text, field=name)
-        if "maxLength" in shape and len(member) > shape["maxLength"]:
-            text = f"longer than {shape['maxLength']} characters"
+    """Read what the model wrote, and refuse texts that are too long."""
+    given = arguments_of(call, TIMELINE)
+    for name, member in given.items():
+        most = _PROPERTIES[name].get("maxLength")
+        if most is not None and len(member) > most:
+            text = f"longer than {most} characters"
             raise InvalidArgument("invalid-argument", text, field=name)
     return given
 

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import NamedTuple, NoReturn, cast
+from typing import NamedTuple, cast
+
+from ctxalgebra.model.checks import read_json
 
 __all__ = ["Place", "members", "rewritten", "text_member", "texts_in"]
 
@@ -33,10 +35,6 @@ class Place(NamedTuple):
     text: str
 
 
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(constant)
-
-
 def members(arguments: str) -> dict[str, object] | None:
     r"""Read the members of an object; None when it is none, or nothing that JSON and UTF-8 hold.
 
@@ -50,7 +48,7 @@ def members(arguments: str) -> dict[str, object] | None:
     if most > DEPTH:
         return None
     try:
-        value: object = json.loads(arguments, parse_constant=_refuse)
+        value: object = read_json(arguments)
         json.dumps(value, ensure_ascii=False).encode()
     except ValueError:
         return None
