@@ -103,7 +103,7 @@ def check(
         on: what the stage takes.
 
     Raises:
-        LawViolation: a law does not hold. `before` is what the stage was given: the smallest
+        LawViolation: a law does not hold. `before` is what the stage was given: a small
             session that shows it, which the traceback prints as Python that records it again
             (`script`). `after` is what the stage gave back, None where it gave nothing. A stage
             that raises, on whatever session, breaks `totality`; one that answers otherwise when
