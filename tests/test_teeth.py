@@ -627,7 +627,8 @@ RULES_OF_STAGES = (
      edited(writing._written, "place.way in _WAYS", "place.way[0] == 'content'")),
     ("arguments", "nesting without an end",
      partial(test_writes.test_calls_that_pass,
-             test_writes.write('{"path":"a","n":' + "[" * 100_000)),
+             test_writes.write('{"path":"a","content":"' + "x" * 900 + '","n":'
+                               + "[" * 40 + "]" * 40 + "}")),
      edited(arguments.members, "if most > DEPTH:", "if False:")),
 )  # fmt: skip
 """Rules of stages that no law speaks of: where, the damage, the test that dies, and how."""
